@@ -1,0 +1,244 @@
+// Package forge holds the nouns of a code forge (GitHub) and the few
+// interfaces through which the product acts on it.
+//
+// It must not know HTTP, go-github or the pipeline, and imports only the
+// standard library. The driver is internal/gh.
+package forge
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Repo names a repository.
+type Repo struct {
+	Owner string `json:"owner"`
+	Name  string `json:"name"`
+}
+
+// String is "owner/name".
+func (r Repo) String() string { return r.Owner + "/" + r.Name }
+
+// ParseRepo reads "owner/name".
+func ParseRepo(s string) (Repo, error) {
+	owner, name, ok := strings.Cut(s, "/")
+	if !ok || owner == "" || name == "" || strings.ContainsAny(s, " \t\n#?%\\") || strings.Contains(name, "/") {
+		return Repo{}, fmt.Errorf("repository %q: want owner/name", s)
+	}
+	return Repo{owner, name}, nil
+}
+
+// Ref names an issue or pull request of a repository.
+type Ref struct {
+	Repo   Repo `json:"repo"`
+	Number int  `json:"number"`
+}
+
+// String is "owner/name#7"; it is the business key of a run.
+func (r Ref) String() string { return r.Repo.String() + "#" + strconv.Itoa(r.Number) }
+
+// ParseRef reads "owner/name#7".
+func ParseRef(s string) (Ref, error) {
+	repo, num, ok := strings.Cut(s, "#")
+	n, err := strconv.Atoi(num)
+	if !ok || err != nil || n <= 0 {
+		return Ref{}, fmt.Errorf("issue %q: want owner/name#number", s)
+	}
+	r, err := ParseRepo(repo)
+	return Ref{r, n}, err
+}
+
+// Actor is who did something. A deleted account has ID 0 and Login "ghost".
+type Actor struct {
+	ID    int64  `json:"id"`
+	Login string `json:"login"`
+	// Bot is true for accounts of type Bot (and logins ending in "[bot]").
+	Bot bool `json:"bot"`
+}
+
+// Permission is what a person may do in a repository, ordered.
+type Permission int
+
+// The permissions, weakest first, as the collaborator-permission API gives
+// them in role_name (a custom role counts as its base permission).
+const (
+	None Permission = iota
+	Read
+	Triage
+	Write
+	Maintain
+	Admin
+)
+
+var permissionNames = [...]string{"none", "read", "triage", "write", "maintain", "admin"}
+
+// String is the API's word.
+func (p Permission) String() string {
+	if p < 0 || int(p) >= len(permissionNames) {
+		return "permission(" + strconv.Itoa(int(p)) + ")"
+	}
+	return permissionNames[p]
+}
+
+// ParsePermission reads the API's word.
+func ParsePermission(s string) (Permission, error) {
+	for i, n := range permissionNames {
+		if n == s {
+			return Permission(i), nil
+		}
+	}
+	return None, fmt.Errorf("permission %q: want one of %s", s, strings.Join(permissionNames[:], ", "))
+}
+
+// Repository is what is known of a repository.
+type Repository struct {
+	Repo          Repo   `json:"repo"`
+	ID            int64  `json:"id"`
+	DefaultBranch string `json:"default_branch"`
+	// CloneURL is the HTTPS address without credentials.
+	CloneURL string `json:"clone_url"`
+	HTMLURL  string `json:"html_url"`
+	Private  bool   `json:"private"`
+	Archived bool   `json:"archived"`
+}
+
+// Issue is an issue or, when Pull, a pull request seen as one.
+type Issue struct {
+	Ref     Ref       `json:"ref"`
+	ID      int64     `json:"id"`
+	Title   string    `json:"title"`
+	Body    string    `json:"body"`
+	Author  Actor     `json:"author"`
+	Open    bool      `json:"open"`
+	Locked  bool      `json:"locked"`
+	Pull    bool      `json:"pull"`
+	Labels  []string  `json:"labels"`
+	HTMLURL string    `json:"html_url"`
+	Created time.Time `json:"created"`
+	Updated time.Time `json:"updated"`
+}
+
+// Comment is a comment on an issue.
+type Comment struct {
+	ID      int64     `json:"id"`
+	Author  Actor     `json:"author"`
+	Body    string    `json:"body"`
+	HTMLURL string    `json:"html_url"`
+	Created time.Time `json:"created"`
+	Updated time.Time `json:"updated"`
+}
+
+// IssueEvent is one entry of an issue's event log.
+type IssueEvent struct {
+	ID int64 `json:"id"`
+	// Kind is GitHub's word: labeled, unlabeled, closed, reopened, locked,
+	// unlocked, transferred, converted_to_discussion, renamed …
+	Kind  string    `json:"kind"`
+	Label string    `json:"label,omitempty"`
+	Actor Actor     `json:"actor"`
+	At    time.Time `json:"at"`
+}
+
+// Label is a label of a repository.
+type Label struct {
+	Name        string `json:"name"`
+	Color       string `json:"color"` // six hex digits
+	Description string `json:"description"`
+}
+
+// Pull is a pull request.
+type Pull struct {
+	Ref     Ref    `json:"ref"`
+	Title   string `json:"title"`
+	Body    string `json:"body"`
+	Author  Actor  `json:"author"`
+	Open    bool   `json:"open"`
+	Merged  bool   `json:"merged"`
+	Draft   bool   `json:"draft"`
+	Head    string `json:"head"`     // branch name
+	HeadSHA string `json:"head_sha"` // commit
+	Base    string `json:"base"`     // branch name
+	BaseSHA string `json:"base_sha"`
+	HTMLURL string `json:"html_url"`
+}
+
+// NewPull asks for a pull request inside one repository.
+type NewPull struct {
+	Title, Body, Head, Base string
+	Draft                   bool
+}
+
+// Review is a review of a pull request.
+type Review struct {
+	ID     int64  `json:"id"`
+	Author Actor  `json:"author"`
+	State  string `json:"state"` // APPROVED, CHANGES_REQUESTED, COMMENTED
+	Body   string `json:"body"`
+	SHA    string `json:"sha"`
+}
+
+// NewReview asks for a review. Event is APPROVE, REQUEST_CHANGES or COMMENT;
+// an author may only COMMENT on their own pull request.
+type NewReview struct {
+	SHA, Event, Body string
+	Comments         []LineComment
+}
+
+// LineComment sits on a line of the new side of the diff.
+type LineComment struct {
+	Path string
+	Line int
+	Body string
+}
+
+// Check is the state of one CI result at a commit: a check run or a status.
+type Check struct {
+	Name string `json:"name"`
+	// Done is false while it runs or waits.
+	Done bool `json:"done"`
+	// Conclusion is GitHub's word: success, failure, neutral, cancelled,
+	// skipped, timed_out, action_required; statuses map to success/failure.
+	Conclusion string `json:"conclusion"`
+	// Own is true for the bot's own check run.
+	Own bool `json:"own"`
+}
+
+// EventKind is what happened on the forge, as the pipeline sees it.
+type EventKind string
+
+// The event kinds.
+const (
+	Labeled       EventKind = "labeled"
+	Unlabeled     EventKind = "unlabeled"
+	IssueClosed   EventKind = "closed"
+	IssueReopened EventKind = "reopened"
+	IssueEdited   EventKind = "edited"
+	IssueLocked   EventKind = "locked"
+	IssueGone     EventKind = "gone" // transferred, deleted, converted
+	Commented     EventKind = "commented"
+	CommentEdited EventKind = "comment_edited"
+	PullClosed    EventKind = "pull_closed"
+	// ManualRun is an operator's `pipelinebot run`.
+	ManualRun EventKind = "manual_run"
+)
+
+// Event is one thing that happened, from a webhook, the poller or an operator.
+type Event struct {
+	Kind  EventKind `json:"kind"`
+	Issue Ref       `json:"issue"`
+	Actor Actor     `json:"actor"`
+	// Label is set for Labeled, Unlabeled and ManualRun.
+	Label string `json:"label,omitempty"`
+	// Comment is set for Commented and CommentEdited.
+	Comment *Comment `json:"comment,omitempty"`
+	// Merged is set for PullClosed.
+	Merged bool `json:"merged,omitempty"`
+	// LogID is the issue event's id when the source knows it (the poller
+	// does, webhooks do not).
+	LogID int64     `json:"log_id,omitempty"`
+	At    time.Time `json:"at"`
+	// Source is "webhook", "poll" or "cli".
+	Source string `json:"source"`
+}
