@@ -100,7 +100,9 @@ type Run struct {
 	State json.RawMessage
 	// Visits counts entries a node.
 	Visits map[string]int
-	// Wait is set while Status is Waiting.
+	// Wait is set while Status is Waiting, and kept until the next commit,
+	// park or end, so that whoever claims the run knows what was awaited and
+	// until when.
 	Wait *Wait
 
 	// Definition is the frozen canonical flow, DefinitionHash its sha256 in

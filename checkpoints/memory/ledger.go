@@ -1,0 +1,75 @@
+package memory
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/pipelinebot/pipelinebot/checkpoints"
+)
+
+// entry is one reservation, replaced by what was used when it is settled.
+type entry struct {
+	runID string
+	repo  string // folded
+	issue int
+	at    time.Time
+	usage checkpoints.Usage
+}
+
+func (c *call) sum(which func(*entry) bool) (total checkpoints.Usage) {
+	for _, e := range c.ledger {
+		if which(e) {
+			total = total.Add(e.usage)
+		}
+	}
+	return total
+}
+
+func (c *call) spent(runID, repo string, issue int, since time.Time) (run, total, day checkpoints.Usage) {
+	repo = checkpoints.FoldScope(repo)
+	return c.sum(func(e *entry) bool { return e.runID == runID }),
+		c.sum(func(e *entry) bool { return e.repo == repo && e.issue == issue }),
+		c.sum(func(e *entry) bool { return !e.at.Before(since) })
+}
+
+// Reserve implements checkpoints.Ledger.
+func (s *Store) Reserve(ctx context.Context, l checkpoints.Lease, node string, est checkpoints.Usage, lim checkpoints.Limits) (out checkpoints.Reservation, err error) {
+	err = s.do(ctx, func(c *call) error {
+		r, err := c.held(l)
+		if err != nil {
+			return err
+		}
+		run, issue, day := c.spent(r.ID, r.Repo, r.Issue, checkpoints.Midnight(c.now))
+		if err := lim.Check(est, run, issue, day); err != nil {
+			return err
+		}
+		out = checkpoints.Reservation{ID: checkpoints.NewID(c.now), RunID: r.ID, Node: node}
+		c.ledger[out.ID] = &entry{
+			runID: r.ID, repo: checkpoints.FoldScope(r.Repo), issue: r.Issue, at: c.now, usage: est,
+		}
+		return nil
+	})
+	return out, err
+}
+
+// Settle implements checkpoints.Ledger. Settling again replaces again.
+func (s *Store) Settle(ctx context.Context, r checkpoints.Reservation, used checkpoints.Usage) error {
+	return s.do(ctx, func(c *call) error {
+		e, ok := c.ledger[r.ID]
+		if !ok {
+			return fmt.Errorf("reservation %s of run %s: %w", r.ID, r.RunID, checkpoints.ErrNotFound)
+		}
+		e.usage = used
+		return nil
+	})
+}
+
+// Spent implements checkpoints.Ledger.
+func (s *Store) Spent(ctx context.Context, runID, repo string, issue int, since time.Time) (run, issueTotal, day checkpoints.Usage, err error) {
+	err = s.do(ctx, func(c *call) error {
+		run, issueTotal, day = c.spent(runID, repo, issue, since)
+		return nil
+	})
+	return run, issueTotal, day, err
+}

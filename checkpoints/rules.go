@@ -1,0 +1,118 @@
+package checkpoints
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+)
+
+// The rules in this file are those that every driver must apply in the same
+// way, written once.
+
+// Normalize checks a request to start a run and fills in what may be left
+// out: Round 1, State {}.
+func (r StartReq) Normalize() (StartReq, error) {
+	if r.Key == "" {
+		return r, errors.New("checkpoints: a run needs a key")
+	}
+	if r.Round == 0 {
+		r.Round = 1
+	}
+	if len(r.State) == 0 {
+		r.State = json.RawMessage(`{}`)
+	}
+	if !isObject(r.State) {
+		return r, fmt.Errorf("checkpoints: the state of run %s is not a JSON object", r.Key)
+	}
+	return r, nil
+}
+
+// Validate checks what can be known of a commit without the run.
+func (c Commit) Validate() error {
+	switch {
+	case !isObject(c.State):
+		return fmt.Errorf("checkpoints: the state after node %s is not a JSON object", c.Record.Node)
+	case c.Park != nil && c.Ending != nil:
+		return fmt.Errorf("checkpoints: node %s can't both park and end the run", c.Record.Node)
+	case c.Next == "" && c.Ending == nil:
+		return fmt.Errorf("checkpoints: node %s has no next node and doesn't end the run", c.Record.Node)
+	case c.Next != "" && c.Ending != nil:
+		return fmt.Errorf("checkpoints: node %s ends the run and has a next node, %s", c.Record.Node, c.Next)
+	}
+	return nil
+}
+
+// Validate checks that an event can be kept and matched.
+func (e Event) Validate() error {
+	if e.Key == "" || e.Kind == "" {
+		return fmt.Errorf("checkpoints: an event needs a key and a kind (key %q, kind %q)", e.Key, e.Kind)
+	}
+	return nil
+}
+
+// Awaits reports that an event of the given kind resolves the wait.
+func (w *Wait) Awaits(kind string) bool {
+	return w != nil && w.Event != "" && w.Event == kind
+}
+
+// Over reports that the wait's deadline is past.
+func (w *Wait) Over(now time.Time) bool {
+	return w != nil && !w.Until.IsZero() && !now.Before(w.Until)
+}
+
+// Check returns an error that is ErrBudget and names the first scope and
+// limit that est would pass, given what each scope has used so far.
+func (l Limits) Check(est, run, issue, day Usage) error {
+	if err := l.Run.check("run", est, run); err != nil {
+		return err
+	}
+	if err := l.Issue.check("issue", est, issue); err != nil {
+		return err
+	}
+	return l.Day.check("day", est, day)
+}
+
+func (l Limit) check(scope string, est, used Usage) error {
+	for _, c := range []struct {
+		unit      string
+		limit     *int64
+		used, est int64
+	}{
+		{"tokens", l.Tokens, used.Tokens(), est.Tokens()},
+		{"micro-USD", l.MicroUSD, used.MicroUSD, est.MicroUSD},
+		{"tool calls", l.ToolCalls, used.ToolCalls, est.ToolCalls},
+	} {
+		if c.limit != nil && c.used+c.est > *c.limit {
+			return fmt.Errorf("%w: %s limit of %d %s: %d used or reserved, %d more asked",
+				ErrBudget, scope, *c.limit, c.unit, c.used, c.est)
+		}
+	}
+	return nil
+}
+
+// Midnight is the start of the UTC day in which t lies, from which Limits.Day
+// counts.
+func Midnight(t time.Time) time.Time {
+	y, m, d := t.UTC().Date()
+	return time.Date(y, m, d, 0, 0, 0, 0, time.UTC)
+}
+
+// RepoScope is the scope of a stop of a whole repository, in the one spelling
+// in which scopes are compared: GitHub's names don't regard case.
+func RepoScope(repo string) string { return FoldScope(repo) }
+
+// IssueScope is the scope of a stop of one issue.
+func IssueScope(repo string, issue int) string {
+	return FoldScope(fmt.Sprintf("%s#%d", repo, issue))
+}
+
+// FoldScope brings a scope or a repository's name into the spelling in which
+// they are compared.
+func FoldScope(scope string) string { return strings.ToLower(strings.TrimSpace(scope)) }
+
+// isObject reports that b is one valid JSON object.
+func isObject(b []byte) bool {
+	return strings.HasPrefix(strings.TrimLeft(string(b), " \t\r\n"), "{") && json.Valid(b)
+}
