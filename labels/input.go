@@ -1,0 +1,107 @@
+package labels
+
+import (
+	"github.com/pipelinebot/pipelinebot/internal/forge"
+)
+
+// Input is all that a decision depends on.
+type Input struct {
+	Event forge.Event
+	// Issue is the issue as it is now, not as the event saw it.
+	Issue forge.Issue
+	Actor Actor
+	// Run is the issue's open run, nil when there is none.
+	Run *Run
+	// Stopped says that a stop is latched for the issue or its repository.
+	Stopped bool
+}
+
+// Actor is who caused the event, and what they may do.
+type Actor struct {
+	forge.Actor
+	Permission forge.Permission
+	// Self is the bot itself. Listed is a bot that the configuration allows.
+	Self, Listed bool
+	// Operator is a person at the command line of the bot's own machine.
+	Operator bool
+}
+
+// Run is what a decision needs to know of the open run.
+type Run struct {
+	ID    string
+	Phase Phase
+	// Status is the store's word: ready, running, waiting, halted, ending.
+	Status string
+	// Awaits is the kind of event that a waiting run waits for.
+	Awaits string
+}
+
+// Policy is who may do what.
+type Policy struct {
+	// Start is the least permission that may start each phase.
+	Start map[Phase]forge.Permission
+	// Approve, Stop and Lift are the least permissions to approve a plan, to
+	// stop work and to lift a stop or resume.
+	Approve, Stop, Lift forge.Permission
+	// Answer is the least permission to answer a question, beside the
+	// issue's author.
+	Answer forge.Permission
+}
+
+// DefaultPolicy asks for triage rights to triage and to stop, and for write
+// rights to everything that spends more or changes code.
+func DefaultPolicy() Policy {
+	return Policy{
+		Start: map[Phase]forge.Permission{
+			Triage: forge.Triage, Plan: forge.Write, Implement: forge.Write, Review: forge.Write,
+		},
+		Approve: forge.Write, Stop: forge.Triage, Lift: forge.Write, Answer: forge.Triage,
+	}
+}
+
+// Action is what is to be done.
+type Action string
+
+// The actions.
+const (
+	// Ignore does nothing.
+	Ignore Action = "ignore"
+	// Refuse does nothing and tells the actor why.
+	Refuse Action = "refuse"
+	// Start starts a run of Decision.Phase.
+	Start Action = "start"
+	// Resume wakes the halted run.
+	Resume Action = "resume"
+	// Replace cancels the halted run and then starts Decision.Phase.
+	Replace Action = "replace"
+	// Cancel ends the open run with its work saved.
+	Cancel Action = "cancel"
+	// StopIssue and StopRepo latch a stop.
+	StopIssue Action = "stop"
+	StopRepo  Action = "stop-all"
+	// LiftIssue and LiftRepo remove a latch; runs whose phase label is still
+	// there go on.
+	LiftIssue Action = "lift"
+	LiftRepo  Action = "lift-all"
+	// Deliver hands Decision.Deliver to the waiting run.
+	Deliver Action = "deliver"
+	// Later leaves the event pending: the run is about to end.
+	Later Action = "later"
+)
+
+// Decision is what an event means.
+type Decision struct {
+	Action Action
+	Phase  Phase
+	// Deliver is the kind of event handed to the run, Data its flat content.
+	Deliver string
+	Data    map[string]any
+	// Deltas are label changes to make besides.
+	Deltas []Delta
+	// Rule names the row of the table that decided.
+	Rule string
+	// Why is the explanation for people.
+	Why string
+	// Tell asks for a comment that says Why.
+	Tell bool
+}
