@@ -1,0 +1,121 @@
+package modelwire
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+)
+
+// Record is one request that the script was asked to answer, or that was
+// refused for its key.
+type Record struct {
+	// Vendor is "anthropic" or "openai".
+	Vendor string
+	// Prompt is the id without the version; Nth counts its requests from 1.
+	Prompt string
+	Nth    int
+	Model  string
+	// Turn counts the model's turns in the conversation from 1; 1 means that
+	// a conversation begins.
+	Turn int
+	// Hash is the SHA-256 of system text and messages, in hex: equal requests
+	// have equal hashes.
+	Hash string
+	At   time.Time
+	// Done is false while the request is in flight.
+	Done bool
+	// Cancelled says that the client gave up before the answer, Cut that the
+	// connection was broken on purpose.
+	Cancelled bool
+	Cut       bool
+	// Status is the HTTP status of the answer, 0 for none.
+	Status int
+	// Usage is what the answer said it cost; zero for errors.
+	Usage Usage
+}
+
+// Records returns all requests so far, in order of arrival.
+func (s *Server) Records() []Record {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.records)
+}
+
+// Violations returns what no client should have sent, in order.
+func (s *Server) Violations() []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.violations)
+}
+
+// Calls is the number of requests of a prompt (its version is ignored).
+func (s *Server) Calls(prompt string) int {
+	prompt, _, _ = strings.Cut(prompt, "@")
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.calls[prompt]
+}
+
+// InFlight is the number of requests that wait for their answer; prompt ""
+// counts all.
+func (s *Server) InFlight(prompt string) int {
+	prompt, _, _ = strings.Cut(prompt, "@")
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	n := 0
+	for _, r := range s.records {
+		if !r.Done && (prompt == "" || r.Prompt == prompt) {
+			n++
+		}
+	}
+	return n
+}
+
+// Changed returns a channel that is closed at the next request, answer or
+// violation. Take it before looking, then wait on it.
+func (s *Server) Changed() <-chan struct{} {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.changed
+}
+
+func (s *Server) violate(format string, args ...any) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	text := "model: " + fmt.Sprintf(format, args...)
+	s.violations = append(s.violations, text)
+	s.log.Warn("model request refused", "why", text)
+	s.bump()
+}
+
+func (s *Server) note(r Record) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	r.At = s.clock.Now()
+	s.records = append(s.records, r)
+	s.bump()
+}
+
+// finisher returns what completes a record.
+func (s *Server) finisher(index int) func(func(*Record)) {
+	return func(change func(*Record)) {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.close(index, change)
+	}
+}
+
+func (s *Server) close(index int, change func(*Record)) {
+	change(&s.records[index])
+	s.records[index].Done = true
+	r := s.records[index]
+	s.log.Debug("model request answered", "prompt", r.Prompt, "nth", r.Nth, "turn", r.Turn, "status", r.Status)
+	s.bump()
+}
+
+// bump wakes those who wait on Changed; the caller holds the lock.
+func (s *Server) bump() {
+	close(s.changed)
+	s.changed = make(chan struct{})
+}
