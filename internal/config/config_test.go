@@ -1,0 +1,165 @@
+package config_test
+
+import (
+	"errors"
+	"flag"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/pipelinebot/pipelinebot/internal/config"
+	"github.com/pipelinebot/pipelinebot/internal/forge"
+	"github.com/pipelinebot/pipelinebot/internal/strictyaml"
+	"github.com/pipelinebot/pipelinebot/labels"
+)
+
+var update = flag.Bool("update", false, "rewrite config.schema.json")
+
+const minimal = `github: {token_env: TOKEN, webhooks: false}
+repositories: [{name: acme/widgets}]
+models: {backends: {main: {driver: openai, base_url: "http://127.0.0.1:1/v1"}}, default: {model: m}}
+`
+
+func env(name string) (string, bool) {
+	v, ok := map[string]string{
+		"TOKEN": "s3cr3t-token", "GITHUB_TOKEN": "s3cr3t-token", "WEBHOOK_SECRET": "s3cr3t-hook", "ANTHROPIC_API_KEY": "s3cr3t-key",
+		"BADKEY": "not pem",
+	}[name]
+	return v, ok
+}
+
+func TestShippedFile(t *testing.T) {
+	t.Parallel()
+	cfg, err := config.Load(filepath.Join("..", "..", "config.yaml"), env)
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := cfg.YAML()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if strings.Contains(string(out), "s3cr3t") || !strings.Contains(string(out), "token: '****'") {
+		t.Errorf("secrets are not stars:\n%s", out)
+	}
+	// The comments promise that the file shows the defaults.
+	def, err := config.Parse("config.yaml", []byte(minimal), env)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(def.Limits, cfg.Limits); diff != "" {
+		t.Errorf("budgets in config.yaml are not the defaults (-default +file):\n%s", diff)
+	}
+	if diff := cmp.Diff(def.Labels, cfg.Labels); diff != "" {
+		t.Errorf("labels in config.yaml are not the defaults (-default +file):\n%s", diff)
+	}
+	if diff := cmp.Diff(def.Policy, cfg.Policy); diff != "" {
+		t.Errorf("permissions in config.yaml are not the defaults (-default +file):\n%s", diff)
+	}
+}
+
+func TestProblems(t *testing.T) {
+	t.Parallel()
+	tests := []struct{ name, src, want string }{
+		{"unknown key", minimal + "wrokers: 3\n", `config.yaml:4:1: wrokers: unknown key (did you mean "workers"?)`},
+		{"wrong type", minimal + "workers: many\n", `config.yaml:4:10: workers: want a whole number, got the text "many"`},
+		{"below one", minimal + "workers: 0\n", `config.yaml:4:10: workers: want a number above 0, got 0`},
+		{"missing variable", strings.Replace(minimal, "TOKEN", "NOPE", 1), "config.yaml:1:21: github.token_env: the environment variable NOPE is not set (export NOPE before starting)"},
+		{"inline token", strings.Replace(minimal, "token_env: TOKEN", "token: abc", 1), "github.token: a secret must not stand in the file (name an environment variable with token_env"},
+		{"pasted token", strings.Replace(minimal, "TOKEN", "ghp_0123456789abcdefghijABCDEFGHIJ012345", 1), "github.token_env: this is not a variable's name"},
+		{"credentials in address", strings.Replace(minimal, "http://", "http://u:p@", 1), "models.backends.main.base_url: a secret must not stand in the address"},
+		{"unreadable key", strings.Replace(minimal, "token_env: TOKEN", "app: {id: 1, private_key_file: none.pem}", 1), "github.app.private_key_file: cannot read the secret: no such file"},
+		{"bad key", strings.Replace(minimal, "token_env: TOKEN", "app: {id: 1, private_key_env: BADKEY}", 1), "github.app.private_key_env: the private key is not PEM (download a new private key"},
+		{"no webhook secret", strings.Replace(minimal, ", webhooks: false", "", 1), "github.webhooks: webhooks are on and no webhook secret is named"},
+		{"unknown backend", strings.Replace(minimal, "{model: m}", "{model: m, backend: mian}", 1), `there is no backend "mian" (did you mean "main"?)`},
+		{"bad repository", strings.Replace(minimal, "acme/widgets", "acme", 1), `repositories[0].name: repository "acme": want owner/name`},
+		{"same label twice", minimal + "labels: {plan: Pipeline:Triage}\n", "two labels have the name"},
+		{"bad limit", minimal + "budgets: {run: {cost_usd: -1}}\n", `budgets.run.cost_usd: want a number not below 0 or the word "unlimited", got "-1"`},
+		{"not a number", minimal + "budgets: {run: {cost_usd: .nan}}\n", `budgets.run.cost_usd: want a number not below 0`},
+		{"open to strangers", minimal + "permissions: {implement: none}\n", "would let strangers spend your money"},
+		{"empty file", "", "no credential is named"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			_, err := config.Parse("config.yaml", []byte(tt.src), env)
+			var problems strictyaml.Problems
+			if !errors.As(err, &problems) || !strings.Contains(err.Error(), tt.want) {
+				t.Errorf("got %v\nwant %s", err, tt.want)
+			}
+			if err != nil && strings.Contains(err.Error(), "ghp_") {
+				t.Errorf("the error shows the secret: %v", err)
+			}
+		})
+	}
+}
+
+func TestAllProblemsAtOnce(t *testing.T) {
+	t.Parallel()
+	_, err := config.Parse("config.yaml", []byte("workers: x\ngithub: {token_env: NOPE}\nlog: {level: loud}\n"), env)
+	var problems strictyaml.Problems
+	if !errors.As(err, &problems) || len(problems) < 6 {
+		t.Errorf("want every problem, got:\n%v", err)
+	}
+}
+
+func TestZeroIsZero(t *testing.T) {
+	t.Parallel()
+	cfg, err := config.Parse("config.yaml", []byte(minimal+"budgets: {run: {cost_usd: 0, tokens: unlimited}}\n"), env)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if l := cfg.Limits.Run; l.MicroUSD == nil || *l.MicroUSD != 0 || l.Tokens != nil || l.ToolCalls == nil {
+		t.Errorf("limits are %+v", l)
+	}
+}
+
+func TestPolicy(t *testing.T) {
+	t.Parallel()
+	cfg, err := config.Parse("config.yaml", []byte(minimal+"permissions: {implement: admin, answer: none}\n"), env)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if cfg.Policy.Start[labels.Implement] != forge.Admin || cfg.Policy.Answer != forge.None || cfg.Policy.Start[labels.Plan] != forge.Write {
+		t.Errorf("policy is %+v", cfg.Policy)
+	}
+}
+
+func TestSchema(t *testing.T) {
+	t.Parallel()
+	got, err := config.Schema()
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join("..", "..", "config.schema.json")
+	if *update {
+		if err := os.WriteFile(path, got, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	have, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(string(got), string(have)); diff != "" {
+		t.Errorf("config.schema.json is stale, run `go test ./internal/config -update` (-want +got):\n%s", diff)
+	}
+}
+
+func FuzzParse(f *testing.F) {
+	f.Add([]byte(minimal))
+	f.Add([]byte("github: {app: {id: -1, private_key_env: BADKEY}}\nrepositories: [{name: a/b}, {name: A/B}]\n"))
+	f.Fuzz(func(t *testing.T, src []byte) {
+		cfg, err := config.Parse("config.yaml", src, env)
+		if (cfg == nil) == (err == nil) {
+			t.Fatal("neither a configuration nor an error, or both")
+		}
+		if err == nil {
+			if _, err := cfg.YAML(); err != nil {
+				t.Fatal(err)
+			}
+		}
+	})
+}
