@@ -1,0 +1,79 @@
+package gh
+
+import (
+	"context"
+	"errors"
+	"net/http"
+
+	"github.com/pipelinebot/pipelinebot/internal/forge"
+	"github.com/pipelinebot/pipelinebot/internal/secret"
+)
+
+// credential is what one request is sent with.
+type credential struct {
+	// header is the Authorization header, "" when via signs by itself.
+	header string
+	// via sends the request.
+	via *http.Client
+	// pool is the rate limit that the request counts against.
+	pool int64
+}
+
+// The pools that are no installation.
+const (
+	tokenPool int64 = 0
+	appPool   int64 = -1
+)
+
+// authenticator gives credentials for requests.
+type authenticator interface {
+	// credential is for a request about repo; zero: about none.
+	credential(ctx context.Context, repo forge.Repo) (credential, error)
+	// refused forgets a credential that was answered 401, and reports that a
+	// new one may do better.
+	refused(cr credential) bool
+	// gitToken is good for long enough to push with.
+	gitToken(ctx context.Context, repo forge.Repo) (secret.Value, error)
+}
+
+func newAuth(o Options, c *Client, wire http.RoundTripper) (authenticator, error) {
+	switch {
+	case o.App != nil && !o.Token.Empty():
+		return nil, errors.New("GitHub authentication: both a token and an App are given; choose one")
+	case o.App != nil:
+		return newAppAuth(*o.App, c, wire)
+	case o.Token.Empty():
+		return nil, errors.New("GitHub authentication: neither a token nor an App is given")
+	default:
+		c.learn(o.Token)
+		return tokenAuth{o.Token, c.http}, nil
+	}
+}
+
+// tokenAuth is a personal access token.
+type tokenAuth struct {
+	token secret.Value
+	via   *http.Client
+}
+
+func (t tokenAuth) credential(context.Context, forge.Repo) (credential, error) {
+	return credential{"Bearer " + t.token.Reveal(), t.via, tokenPool}, nil
+}
+
+func (tokenAuth) refused(credential) bool { return false }
+
+func (t tokenAuth) gitToken(context.Context, forge.Repo) (secret.Value, error) { return t.token, nil }
+
+// GitToken returns a token for fetching from and pushing to r over HTTPS
+// (user "x-access-token"). An installation's is good for ten minutes at
+// least; ask again before each push. It is registered in the Scrubber.
+func (c *Client) GitToken(ctx context.Context, r forge.Repo) (secret.Value, error) {
+	return c.auth.gitToken(ctx, r)
+}
+
+// learn makes the scrubber know a secret that is in use.
+func (c *Client) learn(v secret.Value) {
+	if c.scrub != nil {
+		c.scrub.Add(v)
+	}
+}
