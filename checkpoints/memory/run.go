@@ -93,7 +93,9 @@ func cloneWait(w *checkpoints.Wait) *checkpoints.Wait {
 	return &v
 }
 
+// cloneRecord copies a record; times have the grain that databases keep.
 func cloneRecord(r checkpoints.NodeRecord) checkpoints.NodeRecord {
+	r.Began, r.Took = r.Began.UTC().Truncate(time.Microsecond), r.Took.Truncate(time.Microsecond)
 	r.Delta = bytes.Clone(r.Delta)
 	r.Guards = slices.Clone(r.Guards)
 	return r

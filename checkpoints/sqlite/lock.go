@@ -1,0 +1,85 @@
+package sqlite
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"time"
+
+	"github.com/pipelinebot/pipelinebot/checkpoints"
+)
+
+// fileLock is a lock of the operating system on a file beside the database.
+// It ends with the process that holds it, however that ends; the file's
+// content only says who it is.
+type fileLock struct{ file *os.File }
+
+// holder is the content of the file.
+type holder struct {
+	PID   int       `json:"pid"`
+	Host  string    `json:"host"`
+	Owner string    `json:"owner,omitempty"`
+	Since time.Time `json:"since"`
+}
+
+func (h holder) String() string {
+	s := fmt.Sprintf("process %d on %s, since %s", h.PID, h.Host, h.Since.UTC().Format(time.RFC3339))
+	if h.Owner != "" {
+		s = h.Owner + ", " + s
+	}
+	return s
+}
+
+// takeLock fails with ErrInUse, naming the holder, when another process, or
+// another store of this one, has the lock.
+func takeLock(path, owner string, now time.Time) (*fileLock, error) {
+	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	taken, err := tryLock(f)
+	if err != nil || !taken {
+		defer f.Close()
+	}
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("locking %s: %w", path, err)
+	case !taken:
+		return nil, fmt.Errorf("%w by %s; stop it first, or give this one a path of its own", checkpoints.ErrInUse, readHolder(f))
+	}
+	l := &fileLock{f}
+	if err := l.name(owner, now); err != nil {
+		_ = l.release()
+		return nil, fmt.Errorf("writing %s: %w", path, err)
+	}
+	return l, nil
+}
+
+// name writes who holds the lock.
+func (l *fileLock) name(owner string, now time.Time) error {
+	host, err := os.Hostname()
+	if err != nil {
+		host = "an unknown host"
+	}
+	b, err := json.Marshal(holder{PID: os.Getpid(), Host: host, Owner: owner, Since: now})
+	if err != nil {
+		return err
+	}
+	if err := l.file.Truncate(0); err != nil {
+		return err
+	}
+	_, err = l.file.WriteAt(b, 0)
+	return err
+}
+
+func readHolder(f *os.File) string {
+	var h holder
+	if err := json.NewDecoder(f).Decode(&h); err != nil {
+		return "another process that has not written its name yet"
+	}
+	return h.String()
+}
+
+// release gives the lock up; the file stays, since removing it would race
+// with the next holder.
+func (l *fileLock) release() error { return l.file.Close() }
