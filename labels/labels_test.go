@@ -189,9 +189,10 @@ func TestRulesReached(t *testing.T) {
 		for _, awaits := range []string{"", "answer", "approval"} {
 			for _, kind := range []forge.EventKind{
 				forge.Labeled, forge.Unlabeled, forge.Commented, forge.IssueClosed, forge.IssueGone, forge.IssueLocked,
+				forge.ManualCancel, forge.ManualResume,
 			} {
 				for _, l := range n.All() {
-					for _, a := range []labels.Actor{person(forge.Write), {Self: true}, {Actor: forge.Actor{Bot: true}}} {
+					for _, a := range []labels.Actor{person(forge.Write), {Self: true}, {Operator: true}, {Actor: forge.Actor{Bot: true}}} {
 						in := labels.Input{
 							Event: forge.Event{Kind: kind, Label: l, Comment: &forge.Comment{Body: "/pipeline stop"}},
 							Issue: forge.Issue{Labels: []string{l}, Locked: true}, Actor: a,

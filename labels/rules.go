@@ -8,16 +8,47 @@ import (
 
 // Rules is the table, in order.
 func Rules() []Rule {
-	rules := append([]Rule{selfRule(), botRule()}, issueRules()...)
+	rules := append(operatorRules(), selfRule(), botRule())
+	rules = append(rules, issueRules()...)
 	rules = append(rules, stopRules()...)
 	rules = append(rules, commandRules()...)
 	return append(rules, phaseRules()...)
 }
 
+// operatorRules come first: an operator who acts with the bot's own account is
+// still an operator.
+func operatorRules() []Rule {
+	kind := func(k forge.EventKind) func(Machine, Input) bool {
+		return func(_ Machine, in Input) bool { return in.Event.Kind == k && in.Actor.Operator }
+	}
+	return []Rule{
+		{
+			Name: "operator-cancel", When: "an operator runs `runs cancel`", Then: "cancel the open run, work saved",
+			match: kind(forge.ManualCancel),
+			decide: func(_ Machine, in Input) Decision {
+				if in.Run == nil {
+					return ignore("the run is over already")
+				}
+				return Decision{Action: Cancel, Why: "an operator cancelled the run", Data: map[string]any{"result": "cancelled"}}
+			},
+		},
+		{
+			Name: "operator-resume", When: "an operator runs `runs resume`", Then: "lift the issue's stop and wake the halted run",
+			match: kind(forge.ManualResume),
+			decide: func(_ Machine, in Input) Decision {
+				if !halted(in) && !in.Stopped {
+					return ignore("there is nothing to resume")
+				}
+				return Decision{Action: LiftIssue, Why: "an operator resumed the work"}
+			},
+		},
+	}
+}
+
 func selfRule() Rule {
 	return Rule{
 		Name: "self", When: "the bot caused the event", Then: "ignore",
-		match:  func(_ Machine, in Input) bool { return in.Actor.Self },
+		match:  func(_ Machine, in Input) bool { return in.Actor.Self && !in.Actor.Operator },
 		decide: func(Machine, Input) Decision { return ignore("this is the bot's own doing") },
 	}
 }

@@ -220,8 +220,11 @@ const (
 	Commented     EventKind = "commented"
 	CommentEdited EventKind = "comment_edited"
 	PullClosed    EventKind = "pull_closed"
-	// ManualRun is an operator's `pipelinebot run`.
-	ManualRun EventKind = "manual_run"
+	// ManualRun, ManualCancel and ManualResume are an operator's commands at
+	// the bot's own machine: `pipelinebot run`, `runs cancel`, `runs resume`.
+	ManualRun    EventKind = "manual_run"
+	ManualCancel EventKind = "manual_cancel"
+	ManualResume EventKind = "manual_resume"
 )
 
 // Event is one thing that happened, from a webhook, the poller or an operator.
