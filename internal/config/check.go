@@ -26,7 +26,7 @@ func (c *checker) config() *Config {
 		Workers: c.positive("workers", r.Workers, 4), Listen: or(r.Server.Listen, "127.0.0.1:8080"),
 		GitHub: c.github(), Repositories: c.repositories(), Labels: c.labels(), Policy: c.policy(),
 		AllowedBots: r.Bots.Allow, Models: c.models(), Limits: c.limits(),
-		Triage: Triage{MinWords: c.notNegative("phases.triage.min_words", r.Phases.Triage.MinWords, 8)},
+		Triage: Triage{MinText: c.positive("phases.triage.min_text", r.Phases.Triage.MinText, 30)},
 		Implement: Implement{
 			MaxFiles:  c.positive("phases.implement.max_files", r.Phases.Implement.MaxFiles, 40),
 			MaxLines:  c.positive("phases.implement.max_lines", r.Phases.Implement.MaxLines, 1500),
@@ -63,16 +63,6 @@ func (c *checker) positive(path string, v *int, fallback int) int {
 	}
 	if *v < 1 {
 		c.fail(path, "", "want a number above 0, got %d", *v)
-	}
-	return *v
-}
-
-func (c *checker) notNegative(path string, v *int, fallback int) int {
-	if v == nil {
-		return fallback
-	}
-	if *v < 0 {
-		c.fail(path, "", "want a number not below 0, got %d", *v)
 	}
 	return *v
 }

@@ -100,7 +100,7 @@ type Model struct {
 type Price struct{ Input, Cached, Output int64 }
 
 // Triage is phases.triage.
-type Triage struct{ MinWords int }
+type Triage struct{ MinText int }
 
 // Implement is phases.implement.
 type Implement struct {

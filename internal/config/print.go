@@ -39,7 +39,7 @@ func (c *Config) View() map[string]any {
 		"bots": map[string]any{"allow": c.AllowedBots}, "models": c.modelView(),
 		"budgets": map[string]any{"run": limitView(c.Limits.Run), "issue": limitView(c.Limits.Issue), "day": limitView(c.Limits.Day)},
 		"phases": map[string]any{
-			"triage": map[string]any{"min_words": c.Triage.MinWords},
+			"triage": map[string]any{"min_text": c.Triage.MinText},
 			"implement": map[string]any{
 				"max_files": c.Implement.MaxFiles, "max_lines": c.Implement.MaxLines, "protected": c.Implement.Protected,
 				"allow_workflows": c.Implement.AllowWorkflows, "commands": c.Implement.Commands, "tests": RawTests(c.Implement.Tests),

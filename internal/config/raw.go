@@ -141,7 +141,7 @@ type RawPhases struct {
 
 // RawTriage is `phases.triage`.
 type RawTriage struct {
-	MinWords *int `json:"min_words,omitempty" jsonschema:"shorter issues are asked about before a model is paid"`
+	MinText *int `json:"min_text,omitempty" jsonschema:"issues with fewer visible characters are asked about before a model is paid"`
 }
 
 // RawImplement is `phases.implement`.
