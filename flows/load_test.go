@@ -1,0 +1,118 @@
+package flows
+
+import (
+	"context"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// testRegistry holds the actions that the flows in testdata use.
+func testRegistry(t testing.TB) *Registry {
+	t.Helper()
+	run := func(context.Context, Call) (Result, error) { return Result{}, nil }
+	anything := func(json.RawMessage) error { return nil }
+	type with struct {
+		Field string `json:"field"`
+		Same  int    `json:"same"`
+	}
+	reg := &Registry{}
+	if err := reg.Add(
+		Action{Name: "test.step", Version: "1", CheckWith: anything, Run: run},
+		Action{Name: "test.gate", Version: "1", Run: run, ReadOnly: true, Outcomes: []Outcome{Denied}},
+		Action{Name: "test.effect", Version: "1", Run: run, Effects: true},
+		Action{Name: "test.strict", Version: "2", Run: run, Reads: []string{"n"}, Writes: []string{"result"}, CheckWith: CheckWith[with]},
+		Action{Name: "test.save", Version: "1", Run: run},
+	); err != nil {
+		t.Fatal(err)
+	}
+	return reg
+}
+
+func testFiles(t testing.TB, pattern string) []string {
+	t.Helper()
+	files, err := filepath.Glob(filepath.Join("testdata", "flows", pattern))
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no files match %s: %v", pattern, err)
+	}
+	return files
+}
+
+func readFile(t testing.TB, file string) []byte {
+	t.Helper()
+	src, err := os.ReadFile(file) //nolint:gosec // a test's own folder
+	if err != nil {
+		t.Fatal(err)
+	}
+	return src
+}
+
+// Every good flow loads, and its canonical form is the same flow.
+//
+// Covers: CN1, VK20, VK24.
+func TestLoadGood(t *testing.T) {
+	t.Parallel()
+	reg := testRegistry(t)
+	for _, file := range testFiles(t, "good/*.yaml") {
+		t.Run(filepath.Base(file), func(t *testing.T) {
+			t.Parallel()
+			f, problems := Load(file, readFile(t, file), reg)
+			if err := problems.Err(); err != nil {
+				t.Fatal(err)
+			}
+			again, err := Thaw(f.Definition(), f.Hash(), f.Actions(), reg)
+			if err != nil {
+				t.Fatalf("thawing: %v\n%s", err, f.Definition())
+			}
+			if err := again.freeze(); err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(string(f.Definition()), string(again.Definition())); diff != "" {
+				t.Errorf("canonical form is not stable (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// The name of a bad flow begins with the only code that it is refused with.
+//
+// Covers: HF14, VK2, VK8, VK10, VK11, VK12, AR9, AR34, CN8, CN11, CN12, CN30.
+func TestLoadBad(t *testing.T) {
+	t.Parallel()
+	reg := testRegistry(t)
+	codes := Codes()
+	seen := map[string]bool{}
+	for _, file := range testFiles(t, "bad/*.yaml") {
+		name := strings.TrimSuffix(filepath.Base(file), ".yaml")
+		code, _, _ := strings.Cut(name, ".")
+		seen[code] = true
+		if codes[code] == "" {
+			t.Errorf("%s: no code is called %s", file, code)
+		}
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f, problems := Load(file, readFile(t, file), reg)
+			if f != nil {
+				t.Error("a flow was returned together with problems, or none was found")
+			}
+			if diff := cmp.Diff([]string{code}, problems.Codes()); diff != "" {
+				t.Errorf("codes (-want +got):\n%s\n%v", diff, problems)
+			}
+			for _, p := range problems {
+				if p.Line < 1 || p.Column < 1 || p.File != file || p.Msg == "" {
+					t.Errorf("problem without a place or words: %+v", p)
+				}
+			}
+		})
+	}
+	generated := map[string]bool{"too-large": true, "too-deep": true}
+	for code := range codes {
+		if !seen[code] && !generated[code] {
+			t.Errorf("no file in testdata/flows/bad shows the code %s", code)
+		}
+	}
+}

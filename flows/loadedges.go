@@ -1,0 +1,164 @@
+package flows
+
+import (
+	"encoding/json"
+	"maps"
+	"slices"
+	"strings"
+)
+
+func (l *loader) readEdges() {
+	items := l.top.items("edges")
+	if len(items) > maxEdges {
+		l.add(l.top.where("edges"), "too-large", "", "the flow has %d edges, the limit is %d", len(items), maxEdges)
+		l.wild = true
+		return
+	}
+	for _, item := range items {
+		m, ok := l.mapping(item, "", "an edge", []string{"from", "to", "on", "when", "set"})
+		if !ok {
+			l.wild = true
+			continue
+		}
+		m.need("from", "to")
+		e := &rawEdge{Edge: Edge{From: m.str("from"), To: m.str("to"), On: []Outcome{OK}}}
+		m.id = e.From
+		e.m = m
+		if e.From == "" || e.To == "" {
+			l.wild = true
+			continue
+		}
+		if m.has("on") {
+			e.On = nil
+			for _, o := range m.texts("on") {
+				e.On = append(e.On, Outcome(o))
+			}
+			if len(m.items("on")) == 0 {
+				m.bad("on", "must name at least one outcome")
+			}
+		}
+		l.edges = append(l.edges, e)
+	}
+}
+
+func (l *loader) checkEdges() {
+	ids := slices.Sorted(maps.Keys(l.ids))
+	for _, e := range l.edges {
+		dangling := false
+		for key, id := range map[string]string{"from": e.From, "to": e.To} {
+			if l.ids[id] == nil {
+				dangling = true
+				l.add(e.m.where(key), "dangling-edge", didYouMean(id, ids), "the edge names %s, which is no node", id)
+			}
+		}
+		if dangling {
+			l.wild = true
+		}
+		e.When = l.guard(e.m, "when", false)
+		l.checkSet(e)
+		if from := l.ids[e.From]; from != nil {
+			l.checkOutcomes(e, from)
+		}
+	}
+	for _, n := range l.nodes {
+		l.checkTotal(n)
+	}
+}
+
+func (l *loader) checkOutcomes(e *rawEdge, from *rawNode) {
+	if from.Kind == Sink {
+		l.wild = true
+		l.add(e.m.where("from"), "sink-has-edges", "remove the edge", "the sink %s ends the flow", from.ID)
+		return
+	}
+	spec, ok := kindOf(from.Kind)
+	if !ok {
+		return
+	}
+	has := spec.outcomes(from)
+	for i, o := range e.On {
+		if slices.Contains(has, o) {
+			continue
+		}
+		p := e.m.where("on")
+		if items := e.m.items("on"); i < len(items) {
+			p = at(items[i], from.ID)
+		}
+		l.add(p, "outcome-unknown", didYouMean(string(o), words(has)), "%s never ends with %s", from.ID, o)
+	}
+}
+
+func words(outcomes []Outcome) []string {
+	var out []string
+	for _, o := range outcomes {
+		if !slices.Contains(out, string(o)) {
+			out = append(out, string(o))
+		}
+	}
+	return out
+}
+
+func (l *loader) checkSet(e *rawEdge) {
+	if !e.m.has("set") {
+		return
+	}
+	m, ok := l.mapping(e.m.values["set"], e.From, "set", nil)
+	if !ok {
+		return
+	}
+	e.Set = map[string]json.RawMessage{}
+	for _, key := range m.order {
+		f, v := l.flow.byKey[key], m.values[key]
+		switch {
+		case f == nil:
+			l.add(at(m.keys[key], e.From), "ref-unknown", didYouMean(key, fieldKeys(l.flow.byKey)), "set names %s, which is no field of the state", key)
+			continue
+		case v.Kind != scalarKind || strings.Contains(v.Value, "{{") || v.ShortTag() == "!!null":
+			l.add(m.where(key), "set-not-literal", "a text, a number or a truth value", "set of %s is no literal", key)
+			continue
+		}
+		raw := l.json(v, e.From)
+		if err := f.Check(raw); err != nil && raw != nil {
+			m.bad(key, "%v", err)
+		}
+		e.Set[key] = raw
+	}
+}
+
+// checkTotal wants an unguarded edge for every outcome that is sure to
+// happen, and no edge that an earlier one makes useless.
+func (l *loader) checkTotal(n *rawNode) {
+	spec, ok := kindOf(n.Kind)
+	if !ok {
+		return
+	}
+	covered, seen, any := map[Outcome]bool{}, map[string]bool{}, false
+	for _, e := range l.edges {
+		if e.From != n.ID {
+			continue
+		}
+		any = true
+		useless := len(e.On) > 0
+		for _, o := range e.On {
+			same := string(o) + "\x00" + e.m.str("when")
+			if !covered[o] && !seen[same] {
+				useless = false
+			}
+			seen[same] = true
+			if !e.m.has("when") {
+				covered[o] = true
+			}
+		}
+		if useless {
+			l.add(at(e.m.at, n.ID), "shadowed-edge", "put the guarded edges first", "the edge to %s can never be taken, an earlier one is", e.To)
+		}
+	}
+	if !any {
+		return // a dead end
+	}
+	for _, o := range spec.total(n) {
+		if !covered[o] {
+			l.add(at(n.m.at, n.ID), "not-total", "add an edge without when, as the last", "%s may end with %s and have nowhere to go", n.ID, o)
+		}
+	}
+}

@@ -1,0 +1,159 @@
+package flows
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// Problem is one reason why a flow file is refused.
+type Problem struct {
+	// Code is a stable word, one of Codes.
+	Code string `json:"code"`
+	// File, Line and Column say where; lines and columns count from 1.
+	File   string `json:"file"`
+	Line   int    `json:"line"`
+	Column int    `json:"column"`
+	// Node is the id of the node concerned, "" for the whole flow.
+	Node string `json:"node,omitempty"`
+	// Msg says what is wrong, Hint what to do.
+	Msg  string `json:"msg"`
+	Hint string `json:"hint,omitempty"`
+}
+
+// String is "file:line:column: code: node x: message (hint)".
+func (p Problem) String() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s:%d:%d: %s: ", p.File, p.Line, p.Column, p.Code)
+	if p.Node != "" {
+		fmt.Fprintf(&b, "node %s: ", p.Node)
+	}
+	b.WriteString(p.Msg)
+	if p.Hint != "" {
+		fmt.Fprintf(&b, " (%s)", p.Hint)
+	}
+	return b.String()
+}
+
+// Problems are all the reasons, in the order of their places. Take care to
+// compare with len or to use Err: an empty Problems in an error is not nil.
+type Problems []Problem
+
+// Error implements error: one problem a line.
+func (ps Problems) Error() string {
+	lines := make([]string, len(ps))
+	for i, p := range ps {
+		lines[i] = p.String()
+	}
+	return strings.Join(lines, "\n")
+}
+
+// Err is the problems as an error, nil when there are none.
+func (ps Problems) Err() error {
+	if len(ps) == 0 {
+		return nil
+	}
+	return ps
+}
+
+// Codes are the distinct codes, sorted.
+func (ps Problems) Codes() []string {
+	var codes []string
+	for _, p := range ps {
+		codes = append(codes, p.Code)
+	}
+	slices.Sort(codes)
+	return slices.Compact(codes)
+}
+
+// Codes explains every code that Load may report.
+func Codes() map[string]string {
+	return map[string]string{
+		"bad-name":            "an id or name is not made of the allowed letters",
+		"bad-value":           "a value is of the wrong type or out of range",
+		"bad-with":            "the action refuses the node's `with`",
+		"budget-not-positive": "a budget or limit is zero or negative; leave it out for no limit",
+		"cycle-without-loop":  "nodes form a circle that passes no loop node",
+		"dangling-edge":       "an edge names a node that does not exist",
+		"dead-end":            "from a node there is no way to the sink",
+		"duplicate-id":        "two nodes have one id",
+		"duplicate-key":       "a key stands twice in one mapping",
+		"finally-unknown":     "`finally` names an action that is not registered",
+		"gate-effects":        "a gate's action writes to the outside world",
+		"guard-syntax":        "a guard says more than guards may say",
+		"guard-type":          "a guard does not fit the types of the state",
+		"in-mismatch":         "a node's `in` is not what its action reads",
+		"kind-not-supported":  "the kind of node is not built yet",
+		"loop-back-to":        "a loop does not lead back to where it says",
+		"loop-without-max":    "a loop has no bound",
+		"missing-field":       "a required key is absent",
+		"multi-document":      "the file holds more than one document",
+		"no-entry":            "the entry is absent or no node",
+		"no-nodes":            "the flow has no nodes",
+		"no-result":           "the state has no enum `result` with the default none",
+		"no-sink":             "the sink is absent or not of kind sink",
+		"not-total":           "an outcome that happens has no unguarded edge",
+		"outcome-unknown":     "an edge waits for an outcome that its node never has",
+		"ref-not-before":      "a value is read that not every path here has set",
+		"ref-self":            "a node refers to itself",
+		"ref-unknown":         "a name refers to nothing",
+		"reserved-name":       "a name is kept for the engine",
+		"second-sink":         "the flow has two sinks",
+		"set-not-literal":     "`set` holds something else than literals",
+		"shadowed-edge":       "an edge can never be taken, an earlier one always is",
+		"sink-has-edges":      "an edge leaves the sink",
+		"template-form":       "a template is not of the strict form {{path}}",
+		"too-deep":            "the file is nested too deeply",
+		"too-large":           "the file or a part of it is over its limit",
+		"unknown-action":      "`uses` names an action that is not registered",
+		"unknown-key":         "a key is not known",
+		"unknown-kind":        "the kind of a node is not known",
+		"unreachable":         "a node can't be reached from the entry",
+		"wait-without-expiry": "a wait has no deadline",
+		"writes-mismatch":     "a node's `writes` is not what its action writes",
+		"yaml-feature":        "anchors, aliases, merge keys and tags are refused",
+		"yaml-syntax":         "the file is no YAML",
+	}
+}
+
+// didYouMean is a hint that names the nearest known word.
+func didYouMean(word string, known []string) string {
+	best, least := "", max(1, len(word)/3)+1
+	for _, k := range known {
+		if d := distance(strings.ToLower(word), k); d < least {
+			best, least = k, d
+		}
+	}
+	switch {
+	case best != "":
+		return fmt.Sprintf("did you mean %s?", best)
+	case len(known) == 0 || len(known) > 20:
+		return ""
+	default:
+		return "known: " + strings.Join(known, ", ")
+	}
+}
+
+// distance is the number of letters to insert, delete or replace.
+func distance(a, b string) int {
+	if len(a) > 64 || len(b) > 64 {
+		return 1 << 20
+	}
+	row := make([]int, len(b)+1)
+	for j := range row {
+		row[j] = j
+	}
+	for i := range len(a) {
+		diagonal := row[0]
+		row[0] = i + 1
+		for j := range len(b) {
+			cost := diagonal
+			if a[i] != b[j] {
+				cost++
+			}
+			diagonal = row[j+1]
+			row[j+1] = min(cost, row[j]+1, row[j+1]+1)
+		}
+	}
+	return row[len(b)]
+}

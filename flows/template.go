@@ -1,0 +1,179 @@
+package flows
+
+import (
+	"encoding/json"
+	"fmt"
+	"regexp"
+	"strconv"
+	"strings"
+)
+
+// Templates stand in text values of `with` only, in the strict form {{path}},
+// and are replaced in one pass: what is inserted is never looked at again.
+
+var templatePath = regexp.MustCompile(`^[a-z_][a-z0-9_]*(\.[a-z_][a-z0-9_]*)*$`)
+
+// runPaths are what {{run.x}} can be.
+func runPaths(r RunInfo) map[string]string {
+	return map[string]string{
+		"id": r.ID, "key": r.Key, "lineage": r.Lineage, "repo": r.Repo, "phase": r.Phase, "flow": r.Flow,
+		"issue": strconv.Itoa(r.Issue), "round": strconv.Itoa(r.Round),
+	}
+}
+
+// splitTemplate cuts a text into literals (even places) and paths (odd).
+func splitTemplate(s string) ([]string, error) {
+	var parts []string
+	for {
+		before, rest, open := strings.Cut(s, "{{")
+		parts = append(parts, before)
+		if !open {
+			return parts, nil
+		}
+		path, after, closed := strings.Cut(rest, "}}")
+		if !closed {
+			return nil, fmt.Errorf("{{ is not closed")
+		}
+		if !templatePath.MatchString(path) {
+			return nil, fmt.Errorf("{{%s}} is not of the form {{state.x}} without blanks", short([]byte(path)))
+		}
+		parts = append(parts, path)
+		s = after
+	}
+}
+
+// Expand replaces the templates in a node's `with`.
+func Expand(with json.RawMessage, s State, run RunInfo) (json.RawMessage, error) {
+	if !strings.Contains(string(with), "{{") {
+		return with, nil
+	}
+	var v any
+	d := json.NewDecoder(strings.NewReader(string(with)))
+	d.UseNumber()
+	if err := d.Decode(&v); err != nil {
+		return nil, fmt.Errorf("reading `with`: %w", err)
+	}
+	v, err := expand(v, s, runPaths(run))
+	if err != nil {
+		return nil, fmt.Errorf("expanding `with`: %w", err)
+	}
+	return encode(v)
+}
+
+func expand(v any, s State, run map[string]string) (any, error) {
+	var err error
+	switch v := v.(type) {
+	case map[string]any:
+		for key, item := range v {
+			if v[key], err = expand(item, s, run); err != nil {
+				return nil, err
+			}
+		}
+	case []any:
+		for i, item := range v {
+			if v[i], err = expand(item, s, run); err != nil {
+				return nil, err
+			}
+		}
+	case string:
+		parts, err := splitTemplate(v)
+		if err != nil {
+			return nil, err
+		}
+		for i := 1; i < len(parts); i += 2 {
+			if parts[i], err = lookUp(parts[i], s, run); err != nil {
+				return nil, err
+			}
+		}
+		return strings.Join(parts, ""), nil
+	}
+	return v, nil
+}
+
+func lookUp(path string, s State, run map[string]string) (string, error) {
+	names := strings.Split(path, ".")
+	if names[0] == "run" && len(names) == 2 {
+		if v, ok := run[names[1]]; ok {
+			return v, nil
+		}
+		return "", fmt.Errorf("{{%s}} is not known", path)
+	}
+	if names[0] != "state" || len(names) < 2 || !s.Has(names[1]) {
+		return "", fmt.Errorf("{{%s}} is not set", path)
+	}
+	raw := s.Raw(names[1])
+	if len(names) == 3 {
+		var fields map[string]json.RawMessage
+		if err := json.Unmarshal(raw, &fields); err != nil || fields[names[2]] == nil {
+			return "", fmt.Errorf("{{%s}} is not set", path)
+		}
+		raw = fields[names[2]]
+	}
+	if t, ok := text(raw); ok {
+		return t, nil
+	}
+	return string(raw), nil
+}
+
+// templates checks every template in a node's `with` and returns the state
+// keys that they read.
+func (l *loader) templates(n *rawNode, v any) (reads []string) {
+	p := n.m.where("with")
+	switch v := v.(type) {
+	case map[string]any:
+		for _, item := range v {
+			reads = append(reads, l.templates(n, item)...)
+		}
+	case []any:
+		for _, item := range v {
+			reads = append(reads, l.templates(n, item)...)
+		}
+	case string:
+		parts, err := splitTemplate(v)
+		if err != nil {
+			l.add(p, "template-form", "write {{state.x}} or {{run.id}}", "%v", err)
+			return nil
+		}
+		for i := 1; i < len(parts); i += 2 {
+			if key := l.template(n, p, parts[i]); key != "" {
+				reads = append(reads, key)
+			}
+		}
+	}
+	return reads
+}
+
+func (l *loader) template(n *rawNode, p place, path string) (key string) {
+	names := strings.Split(path, ".")
+	switch {
+	case names[0] == "run" && len(names) == 2:
+		if _, ok := runPaths(RunInfo{})[names[1]]; !ok {
+			l.add(p, "ref-unknown", "run has id, key, lineage, repo, issue, phase, flow, round", "{{%s}} is not known", path)
+		}
+	case names[0] == "state" && (len(names) == 2 || len(names) == 3):
+		return l.stateTemplate(p, path, names)
+	case names[0] == n.ID:
+		l.add(p, "ref-self", "", "{{%s}} refers to the node itself", path)
+	case l.ids[names[0]] != nil:
+		l.add(p, "ref-unknown", "nodes hand over through the state: {{state.x}}", "{{%s}} names a node, which has no output", path)
+	default:
+		l.add(p, "ref-unknown", "write {{state.x}} or {{run.id}}", "{{%s}} is not known", path)
+	}
+	return ""
+}
+
+func (l *loader) stateTemplate(p place, path string, names []string) string {
+	f := l.flow.byKey[names[1]]
+	switch {
+	case f == nil:
+		l.add(p, "ref-unknown", didYouMean(names[1], fieldKeys(l.flow.byKey)), "{{%s}}: state has no field %s", path, names[1])
+		return ""
+	case f.Type == ArtifactField && (len(names) != 3 || names[2] != "path" && names[2] != "sha256" && names[2] != "bytes"):
+		l.add(p, "template-form", "write .path, .sha256 or .bytes", "{{%s}} is an artifact", path)
+		return ""
+	case f.Type != ArtifactField && len(names) == 3, f.Type == ListField, f.Type == ObjectField:
+		l.add(p, "template-form", "only texts, numbers, truth values and artifacts' fields can be inserted", "{{%s}} can't be inserted: %s is of type %s", path, f.Key, f.Type)
+		return ""
+	}
+	return f.Key
+}

@@ -1,0 +1,127 @@
+package flows
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"regexp"
+	"strconv"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// Limits of a flow file.
+const (
+	maxFile  = 256 << 10
+	maxDepth = 24
+	maxNodes = 200
+	maxEdges = 1000
+	maxKeys  = 200
+)
+
+// reader turns a YAML tree into values and collects what is wrong with it.
+type reader struct {
+	file     string
+	problems Problems
+}
+
+// place is where a problem is: a position in the file and the node concerned.
+type place struct {
+	line, column int
+	node         string
+}
+
+func at(n *yaml.Node, id string) place {
+	if n == nil {
+		return place{1, 1, id}
+	}
+	return place{max(n.Line, 1), max(n.Column, 1), id}
+}
+
+func (r *reader) add(p place, code, hint, format string, args ...any) {
+	r.problems = append(r.problems, Problem{
+		Code: code, File: r.file, Line: p.line, Column: p.column, Node: p.node,
+		Msg: fmt.Sprintf(format, args...), Hint: hint,
+	})
+}
+
+// parse reads the one document of a file and refuses what could make a file
+// mean something else than it shows.
+func (r *reader) parse(src []byte) (*yaml.Node, bool) {
+	if len(src) > maxFile {
+		r.add(place{1, 1, ""}, "too-large", "move prompts and data out of the flow", "the file has %d bytes, the limit is %d", len(src), maxFile)
+		return nil, false
+	}
+	d := yaml.NewDecoder(bytes.NewReader(src))
+	var doc yaml.Node
+	if err := d.Decode(&doc); errors.Is(err, io.EOF) || err == nil && len(doc.Content) == 0 {
+		r.add(place{1, 1, ""}, "no-nodes", "", "the file is empty")
+		return nil, false
+	} else if err != nil {
+		r.syntax(err)
+		return nil, false
+	}
+	var second yaml.Node
+	switch err := d.Decode(&second); {
+	case err == nil:
+		r.add(at(&second, ""), "multi-document", "one flow a file", "a second document begins")
+		return nil, false
+	case !errors.Is(err, io.EOF):
+		r.syntax(err)
+		return nil, false
+	}
+	before := len(r.problems)
+	r.inspect(doc.Content[0], 1)
+	return doc.Content[0], len(r.problems) == before
+}
+
+var yamlLine = regexp.MustCompile(`line (\d+)`)
+
+func (r *reader) syntax(err error) {
+	p := place{1, 1, ""}
+	if m := yamlLine.FindStringSubmatch(err.Error()); m != nil {
+		if n, err := strconv.Atoi(m[1]); err == nil && n > 0 {
+			p.line = n
+		}
+	}
+	r.add(p, "yaml-syntax", "", "%s", strings.TrimPrefix(err.Error(), "yaml: "))
+}
+
+func (r *reader) inspect(n *yaml.Node, depth int) {
+	if depth > maxDepth {
+		r.add(at(n, ""), "too-deep", "", "nested deeper than %d levels", maxDepth)
+		return
+	}
+	switch {
+	case n.Kind == yaml.AliasNode:
+		r.add(at(n, ""), "yaml-feature", "write the value out", "the alias *%s is refused", n.Value)
+		return
+	case n.Anchor != "":
+		r.add(at(n, ""), "yaml-feature", "write the value out where it is used", "the anchor &%s is refused", n.Anchor)
+	case n.Style&yaml.TaggedStyle != 0:
+		r.add(at(n, ""), "yaml-feature", "", "the tag %s is refused", n.Tag)
+	}
+	if n.Kind == yaml.MappingNode {
+		seen := map[string]int{}
+		for i := 0; i+1 < len(n.Content); i += 2 {
+			key := n.Content[i]
+			switch {
+			case key.Tag == "!!merge":
+				r.add(at(key, ""), "yaml-feature", "write the keys out", "the merge key << is refused")
+			case key.Kind != yaml.ScalarNode:
+				r.add(at(key, ""), "bad-value", "", "a key must be a plain word")
+			case len(key.Value) > 128:
+				r.add(at(key, ""), "too-large", "", "a key has %d bytes, the limit is 128", len(key.Value))
+			case seen[key.Value] > 0:
+				r.add(at(key, ""), "duplicate-key", "remove one of the two", "the key %s stands in line %d already", key.Value, seen[key.Value])
+			default:
+				seen[key.Value] = key.Line
+			}
+		}
+	}
+	for _, c := range n.Content {
+		r.inspect(c, depth+1)
+	}
+}

@@ -1,0 +1,310 @@
+package flows
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"math"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"go.yaml.in/yaml/v3"
+)
+
+var (
+	// An id can stand in a guard, so it has no dash.
+	idForm   = regexp.MustCompile(`^[a-z][a-z0-9_]{0,63}$`)
+	nameForm = regexp.MustCompile(`^[a-z][a-z0-9_-]{0,63}$`)
+)
+
+// mapping is a YAML mapping whose keys are known to be unique.
+type mapping struct {
+	*reader
+	at     *yaml.Node
+	id     string // the flow node it belongs to
+	what   string // for people, e.g. "the edge"
+	order  []string
+	values map[string]*yaml.Node
+	keys   map[string]*yaml.Node
+}
+
+// mapping reads n; allowed nil lets every key pass.
+func (r *reader) mapping(n *yaml.Node, id, what string, allowed []string) (mapping, bool) {
+	m := mapping{reader: r, at: n, id: id, what: what, values: map[string]*yaml.Node{}, keys: map[string]*yaml.Node{}}
+	if n.Kind != yaml.MappingNode {
+		r.add(at(n, id), "bad-value", "", "%s must be a mapping", what)
+		return m, false
+	}
+	for i := 0; i+1 < len(n.Content); i += 2 {
+		key, value := n.Content[i], n.Content[i+1]
+		if allowed != nil && !slices.Contains(allowed, key.Value) {
+			r.add(at(key, id), "unknown-key", didYouMean(key.Value, allowed), "%s has no key %s", what, key.Value)
+			continue
+		}
+		m.order = append(m.order, key.Value)
+		m.values[key.Value], m.keys[key.Value] = value, key
+	}
+	return m, true
+}
+
+func (m mapping) has(key string) bool { return m.values[key] != nil }
+
+// where is the place of a key's value, or of the mapping when it is absent.
+func (m mapping) where(key string) place {
+	if v := m.values[key]; v != nil {
+		return at(v, m.id)
+	}
+	return at(m.at, m.id)
+}
+
+func (m mapping) bad(key, format string, args ...any) {
+	m.add(m.where(key), "bad-value", "", "%s of %s %s", key, m.what, fmt.Sprintf(format, args...))
+}
+
+func (m mapping) need(keys ...string) {
+	for _, key := range keys {
+		if !m.has(key) {
+			m.add(m.where(key), "missing-field", "add "+key+":", "%s needs %s", m.what, key)
+		}
+	}
+}
+
+func (m mapping) str(key string) string {
+	n := m.values[key]
+	if n == nil {
+		return ""
+	}
+	if n.Kind != yaml.ScalarNode || !isText(n) {
+		m.bad(key, "must be a text")
+		return ""
+	}
+	return n.Value
+}
+
+// isText tells texts from numbers, truth values and null.
+func isText(n *yaml.Node) bool {
+	switch n.ShortTag() {
+	case "!!str", "!!timestamp":
+		return true
+	}
+	return false
+}
+
+// name reads an id or name; reserved ones are refused by the caller.
+func (m mapping) name(key string, form *regexp.Regexp) string {
+	s := m.str(key)
+	if m.has(key) && isText(m.values[key]) && !form.MatchString(s) {
+		m.add(m.where(key), "bad-name", "small letters, digits and _, at most 64, a letter first", "%s %q of %s is no name", key, s, m.what)
+		return ""
+	}
+	return s
+}
+
+func (m mapping) integer(key string, least int64) int64 {
+	n := m.values[key]
+	if n == nil {
+		return 0
+	}
+	v, err := strconv.ParseInt(n.Value, 10, 64)
+	if n.Kind != yaml.ScalarNode || n.ShortTag() != "!!int" || err != nil || v > math.MaxInt32*1000 {
+		m.bad(key, "must be a whole number")
+		return 0
+	}
+	if v < least {
+		m.bad(key, "must be at least %d", least)
+		return 0
+	}
+	return v
+}
+
+// positive reads a limit: zero is not "unlimited" and not useful.
+func (m mapping) positive(key string) int64 {
+	v := m.integer(key, math.MinInt64)
+	if n := m.values[key]; n != nil && v <= 0 && n.ShortTag() == "!!int" {
+		m.add(m.where(key), "budget-not-positive", "leave it out for no limit", "%s of %s is %s", key, m.what, n.Value)
+		return 0
+	}
+	return v
+}
+
+// money reads US dollars with at most six decimals as micro-USD.
+func (m mapping) money(key string) int64 {
+	n := m.values[key]
+	if n == nil {
+		return 0
+	}
+	v, ok := microUSD(n.Value)
+	if n.Kind != yaml.ScalarNode || isText(n) || !ok {
+		m.bad(key, "must be US dollars with at most six decimals")
+		return 0
+	}
+	if v <= 0 {
+		m.add(m.where(key), "budget-not-positive", "leave it out for no limit", "%s of %s is %s", key, m.what, n.Value)
+		return 0
+	}
+	return v
+}
+
+func microUSD(s string) (int64, bool) {
+	sign := int64(1)
+	if rest, ok := strings.CutPrefix(s, "-"); ok {
+		s, sign = rest, -1
+	}
+	whole, part, _ := strings.Cut(s, ".")
+	if len(whole) == 0 || len(whole) > 9 || len(part) > 6 {
+		return 0, false
+	}
+	v, err := strconv.ParseUint(whole+part+strings.Repeat("0", 6-len(part)), 10, 63)
+	return sign * int64(v), err == nil //nolint:gosec // 63 bits
+}
+
+func formatUSD(micro int64) json.Number {
+	s := fmt.Sprintf("%d.%06d", micro/1e6, micro%1e6)
+	return json.Number(strings.TrimSuffix(strings.TrimRight(s, "0"), "."))
+}
+
+func (m mapping) decimal(key string, above, most float64) float64 {
+	n := m.values[key]
+	if n == nil {
+		return 0
+	}
+	v, err := strconv.ParseFloat(n.Value, 64)
+	if n.Kind != yaml.ScalarNode || isText(n) || err != nil || !(v > above && v <= most) {
+		m.bad(key, "must be a number above %g and at most %g", above, most)
+		return 0
+	}
+	return v
+}
+
+func (m mapping) duration(key string) time.Duration {
+	n := m.values[key]
+	if n == nil {
+		return 0
+	}
+	d, err := time.ParseDuration(n.Value)
+	switch {
+	case n.Kind != yaml.ScalarNode || err != nil || d > 365*24*time.Hour:
+		m.bad(key, "must be a duration such as 30s, 10m or 72h")
+		return 0
+	case d <= 0:
+		m.add(m.where(key), "budget-not-positive", "leave it out for no limit", "%s of %s is %s", key, m.what, n.Value)
+		return 0
+	}
+	return d
+}
+
+func (m mapping) boolean(key string) bool {
+	n := m.values[key]
+	if n == nil {
+		return false
+	}
+	if n.Kind != yaml.ScalarNode || n.ShortTag() != "!!bool" || n.Value != "true" && n.Value != "false" {
+		m.bad(key, "must be true or false")
+		return false
+	}
+	return n.Value == "true"
+}
+
+// items are the elements of a list.
+func (m mapping) items(key string) []*yaml.Node {
+	n := m.values[key]
+	if n == nil {
+		return nil
+	}
+	if n.Kind != yaml.SequenceNode {
+		m.bad(key, "must be a list")
+		return nil
+	}
+	return n.Content
+}
+
+// texts reads a list of distinct texts.
+func (m mapping) texts(key string) []string {
+	var out []string
+	for _, n := range m.items(key) {
+		switch {
+		case n.Kind != yaml.ScalarNode || !isText(n):
+			m.add(at(n, m.id), "bad-value", "", "%s of %s must be a list of texts", key, m.what)
+		case slices.Contains(out, n.Value):
+			m.add(at(n, m.id), "bad-value", "remove one of the two", "%s of %s has %s twice", key, m.what, n.Value)
+		default:
+			out = append(out, n.Value)
+		}
+	}
+	return out
+}
+
+// json turns any YAML value into JSON with sorted keys.
+func (r *reader) json(n *yaml.Node, id string) json.RawMessage {
+	raw, err := encode(r.plain(n, id))
+	if err != nil {
+		r.add(at(n, id), "bad-value", "", "not JSON: %v", err)
+		return nil
+	}
+	return raw
+}
+
+func (r *reader) plain(n *yaml.Node, id string) any {
+	switch n.Kind {
+	case yaml.MappingNode:
+		m := map[string]any{}
+		for i := 0; i+1 < len(n.Content); i += 2 {
+			m[n.Content[i].Value] = r.plain(n.Content[i+1], id)
+		}
+		return m
+	case yaml.SequenceNode:
+		list := []any{}
+		for _, c := range n.Content {
+			list = append(list, r.plain(c, id))
+		}
+		return list
+	}
+	switch n.ShortTag() {
+	case "!!null":
+		return nil
+	case "!!bool":
+		return n.Value == "true"
+	case "!!int", "!!float":
+		if !json.Valid([]byte(n.Value)) {
+			r.add(at(n, id), "bad-value", "write it in plain decimal digits, or quote it", "the number %s is not plain", n.Value)
+			return nil
+		}
+		return json.Number(n.Value)
+	}
+	return n.Value
+}
+
+// encode is JSON without HTML escapes that is YAML as well.
+func encode(v any) (json.RawMessage, error) {
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	if err := e.Encode(v); err != nil {
+		return nil, err
+	}
+	return yamlSafe(bytes.TrimRight(b.Bytes(), "\n")), nil
+}
+
+// yamlSafe escapes the characters that JSON allows in a text and YAML does
+// not; they can stand only within texts.
+func yamlSafe(b []byte) []byte {
+	if !bytes.ContainsFunc(b, notYAML) {
+		return b
+	}
+	var out bytes.Buffer
+	for _, c := range string(b) {
+		if notYAML(c) {
+			fmt.Fprintf(&out, `\u%04x`, c)
+			continue
+		}
+		out.WriteRune(c)
+	}
+	return out.Bytes()
+}
+
+func notYAML(c rune) bool {
+	return c >= 0x7f && c <= 0x9f || c == 0xfeff || c >= 0xfffe && c <= 0xffff
+}
