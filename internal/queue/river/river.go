@@ -39,8 +39,8 @@ type Options struct {
 	// Timeout is how long one token may be worked on; 24 h when zero. It is
 	// finite since River never gives up a job that has no limit.
 	Timeout time.Duration
-	// Poll is how often the file is looked at for tokens, 25 ms when zero.
-	// Tokens that another process inserts are found in this time, too.
+	// Poll is how often the file is looked at for tokens of other processes,
+	// 500 ms when zero; those of this process are noticed at once.
 	Poll time.Duration
 	// Logger is told of failed handlers and of River's warnings; nil drops
 	// them.
@@ -58,7 +58,7 @@ func (o Options) withDefaults() Options {
 		o.Timeout = 24 * time.Hour
 	}
 	if o.Poll <= 0 {
-		o.Poll = 25 * time.Millisecond
+		o.Poll = 500 * time.Millisecond
 	}
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
@@ -69,6 +69,7 @@ func (o Options) withDefaults() Options {
 // Queue is a queue.Queue on River.
 type Queue struct {
 	db     *sql.DB
+	wake   *wake
 	client *river.Client[*sql.Tx]
 	worker *worker
 	logger *slog.Logger
@@ -86,7 +87,8 @@ func New(ctx context.Context, o Options) (*Queue, error) {
 		return nil, errors.New("queue: no database given")
 	}
 	o = o.withDefaults()
-	driver := riversqlite.New(o.DB)
+	wake := newWake()
+	driver := driver{riversqlite.New(o.DB), wake}
 	quiet := slog.New(warnings{o.Logger.Handler()})
 	migrator, err := rivermigrate.New(driver, &rivermigrate.Config{Logger: quiet})
 	if err != nil {
@@ -95,7 +97,7 @@ func New(ctx context.Context, o Options) (*Queue, error) {
 	if _, err := migrator.Migrate(ctx, rivermigrate.DirectionUp, nil); err != nil {
 		return nil, fmt.Errorf("migrating the queue's tables: %w", err)
 	}
-	q := &Queue{db: o.DB, worker: &worker{logger: o.Logger}, logger: o.Logger}
+	q := &Queue{db: o.DB, wake: wake, worker: &worker{logger: o.Logger}, logger: o.Logger}
 	workers := river.NewWorkers()
 	if err := river.AddWorkerSafely(workers, q.worker); err != nil {
 		return nil, fmt.Errorf("preparing the queue: %w", err)
@@ -107,9 +109,6 @@ func New(ctx context.Context, o Options) (*Queue, error) {
 			string(queue.Run):   {MaxWorkers: o.Workers},
 			string(queue.Event): {MaxWorkers: o.EventWorkers},
 		},
-		// Notifications would be one more row a token, and are polled for on
-		// SQLite as well.
-		PollOnly:          true,
 		FetchPollInterval: o.Poll,
 		FetchCooldown:     min(5*time.Millisecond, o.Poll),
 		JobTimeout:        o.Timeout,
@@ -134,6 +133,7 @@ func (q *Queue) Enqueue(ctx context.Context, tx *sql.Tx, t queue.Token) error {
 	if _, err := q.client.InsertTx(ctx, tx, args{t.Kind, t.ID, t.Epoch}, &river.InsertOpts{Queue: string(t.Kind)}); err != nil {
 		return fmt.Errorf("inserting a token: %w", err)
 	}
+	q.wake.say(t.Kind)
 	return nil
 }
 
