@@ -41,6 +41,10 @@ func (c *guardCheck) parse(src string) ast.Node {
 	// told from state.a once parsed.
 	for i, t := range tokens[1:] {
 		before := tokens[i]
+		if t.Is(lexer.Operator, "|") {
+			c.syntax("the operator | is refused")
+			return nil
+		}
 		if t.Is(lexer.Bracket, "[") && (before.Is(lexer.Identifier) || before.Is(lexer.String) || before.Is(lexer.Bracket, ")", "]")) {
 			c.syntax("indexing with [ ] is refused")
 			return nil

@@ -1,0 +1,163 @@
+package flows
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+)
+
+func mustState(t testing.TB, values map[string]any) State {
+	t.Helper()
+	s, err := StateOf(values)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+func guardFields() guardScope {
+	return guardScope{event: true, nodes: []string{"a", "build"}, fields: map[string]*Field{
+		"n":     {Key: "n", Type: IntField},
+		"late":  {Key: "late", Type: StringField, MaxLen: 100},
+		"kind":  {Key: "kind", Type: EnumField, Values: []string{"bug", "feature"}},
+		"flag":  {Key: "flag", Type: BoolField},
+		"tags":  {Key: "tags", Type: ListField, Of: StringField},
+		"nums":  {Key: "nums", Type: ListField, Of: IntField},
+		"patch": {Key: "patch", Type: ArtifactField},
+		"facts": {Key: "facts", Type: ObjectField},
+	}}
+}
+
+// Covers: CN10, HF16.
+func TestGuardEval(t *testing.T) {
+	t.Parallel()
+	env := GuardEnv{
+		State: mustState(t, map[string]any{
+			"n": 2, "kind": "bug", "flag": false, "tags": []string{"a", "b"}, "nums": []int{1, 2},
+			"patch": map[string]any{"path": "x"},
+		}),
+		Outcome: OK, Visits: map[string]int{"build": 3},
+		Event: mustState(t, map[string]any{"by": "ann", "issue": 2}),
+	}
+	for src, want := range map[string]bool{
+		"true": true, "!true": false, "state.n > 1": true, "state.n <= 1": false, "state.n == 2 && state.kind == 'bug'": true,
+		"state.n != 2 || state.flag": false, "!state.flag": true, "state.kind in ['feature', 'bug']": true,
+		"state.n in [3, 4]": false, "'b' in state.tags": true, "3 in state.nums": false, "state.n in state.nums": true,
+		"len(state.tags) == 2": true, "visits(build) >= 3": true, "visits(a) == 0": true,
+		"has(state.patch)": true, "has(state.late)": false, "has(state.late) && state.late == 'x'": false,
+		"!has(state.late) || state.late == 'x'": true, "outcome == 'ok'": true, "state.n > -1": true,
+		"event.by == 'ann'": true, "event.issue == state.n": true, "has(event.by) && !has(event.at)": true, "((state.n) > (1))": true,
+	} {
+		g, problems := compileGuard(src, guardFields())
+		if len(problems) > 0 {
+			t.Errorf("%s: %v", src, problems)
+			continue
+		}
+		for range 100 { // the same answer every time
+			if got, err := g.Eval(env); err != nil || got != want {
+				t.Errorf("%s = %v, %v, want %v", src, got, err, want)
+				break
+			}
+		}
+	}
+}
+
+// What can't be evaluated is an error, never false.
+//
+// Covers: AR7.
+func TestGuardFailsClosed(t *testing.T) {
+	t.Parallel()
+	for _, src := range []string{
+		"state.late == 'x'", "state.late != 'x'", "!(state.late == 'x')", "len(state.late) > 0", "state.n > 0", "'a' in state.tags",
+		"event.at == 'x'", "state.flag", "!state.flag",
+	} {
+		g, problems := compileGuard(src, guardFields())
+		if len(problems) > 0 {
+			t.Fatalf("%s: %v", src, problems)
+		}
+		if got, err := g.Eval(GuardEnv{}); err == nil || !strings.Contains(err.Error(), "is not set") {
+			t.Errorf("%s = %v, %v, want an error that says what is not set", src, got, err)
+		}
+	}
+	g, problems := compileGuard("state.n > 0", guardFields())
+	if len(problems) > 0 {
+		t.Fatal(problems)
+	}
+	wrong := NewState(map[string]json.RawMessage{"n": json.RawMessage(`"one"`)})
+	if got, err := g.Eval(GuardEnv{State: wrong}); err == nil {
+		t.Errorf("a guard over a value of another type = %v, want an error", got)
+	}
+}
+
+// A guard can't say more than the few things it may.
+//
+// Covers: AR10, VK13, NX13, CN11.
+func TestGuardRefusals(t *testing.T) {
+	t.Parallel()
+	for src, code := range map[string]string{
+		"":                                "guard-syntax",
+		"state.n +":                       "guard-syntax",
+		"state.n + 1 == 2":                "guard-syntax",
+		"-state.n == 2":                   "guard-syntax",
+		"state['n'] > 0":                  "guard-syntax",
+		"state['n'+'x'] > 0":              "guard-syntax",
+		"state[state.kind] == 1":          "guard-syntax",
+		"state.tags[0] == 'a'":            "guard-syntax",
+		"[1][0] == 1":                     "guard-syntax",
+		"state.n.x > 0":                   "guard-syntax",
+		"state?.n > 0":                    "guard-syntax",
+		"state.n ?? 1 == 1":               "guard-syntax",
+		"state.kind matches 'b'":          "guard-syntax",
+		"state.kind contains 'b'":         "guard-syntax",
+		"state.kind startsWith 'b'":       "guard-syntax",
+		"state.n > 0 and true":            "guard-syntax",
+		"not state.flag":                  "guard-syntax",
+		"true ? true : false":             "guard-syntax",
+		"let x = true; x":                 "guard-syntax",
+		"true; true":                      "guard-syntax",
+		"all(state.tags, true)":           "guard-syntax",
+		"state.tags | len() > 0":          "guard-syntax",
+		"now() > 1":                       "guard-syntax",
+		"getattr((), '__class__')":        "guard-syntax",
+		"state.kind.upper() == 'BUG'":     "guard-syntax",
+		"1 in 1..3":                       "guard-type",
+		"state == state":                  "ref-unknown",
+		"{'a': 1} == {'a': 1}":            "guard-syntax",
+		"nil == nil":                      "guard-syntax",
+		"1.5 > 1.0":                       "guard-syntax",
+		"$env == $env":                    "ref-unknown",
+		"env.HOME == 'x'":                 "guard-syntax",
+		"[true] == [true]":                "guard-syntax",
+		"state.n in [state.n]":            "guard-syntax",
+		"visits('build') > 0":             "guard-syntax",
+		"visits(ghost) > 0":               "ref-unknown",
+		"int_of('n') > 0":                 "guard-syntax",
+		"state.ghost > 0":                 "ref-unknown",
+		"ghost > 0":                       "ref-unknown",
+		"state.n":                         "guard-type",
+		"state.n && true":                 "guard-type",
+		"state.kind == 'bgu'":             "guard-type",
+		"state.kind in ['bug', 'bgu']":    "guard-type",
+		"state.n == '1'":                  "guard-type",
+		"state.flag == 1":                 "guard-type",
+		"state.n in ['1']":                "guard-type",
+		"state.kind > 'a'":                "guard-type",
+		"state.patch == 'x'":              "guard-type",
+		"state.facts == 'x'":              "guard-type",
+		"len(state.n) > 0":                "guard-type",
+		"'a' in state.kind":               "guard-type",
+		"1 in state.tags":                 "guard-type",
+		"outcome == 'okay'":               "guard-type",
+		"'x' == state.n":                  "guard-type",
+		strings.Repeat("!", 512) + "true": "guard-syntax",
+	} {
+		g, problems := compileGuard(src, guardFields())
+		if g != nil || len(problems) == 0 {
+			t.Errorf("%s was accepted, want %s", src, code)
+			continue
+		}
+		if problems[0].code != code || problems[0].msg == "" {
+			t.Errorf("%s: %+v, want code %s", src, problems, code)
+		}
+	}
+}
