@@ -1,0 +1,21 @@
+# Run `make` for this list.
+
+.PHONY: help demo test check generate fuzz
+
+help: ## Show the targets
+	@grep -E '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/'
+
+demo: ## Walk the demo issue through the whole pipeline, offline
+	go run ./cmd/pipelinebot demo
+
+test: ## Run all tests
+	go test ./...
+
+check: ## What CI does, without the race detector
+	RACE= .ci/run
+
+generate: ## Rewrite the files made from code: docs, schemas, golden files
+	go test ./labels ./internal/config ./phases/... ./internal/cli -update
+
+fuzz: ## Fuzz every parser for 20 s each
+	.ci/fuzz 20s
