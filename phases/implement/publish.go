@@ -1,0 +1,109 @@
+package implement
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"github.com/pipelinebot/pipelinebot/flows"
+	"github.com/pipelinebot/pipelinebot/internal/workspace"
+	"github.com/pipelinebot/pipelinebot/phases/issue"
+	"github.com/pipelinebot/pipelinebot/phases/markdown"
+	"github.com/pipelinebot/pipelinebot/phases/plandoc"
+	"github.com/pipelinebot/pipelinebot/phases/tree"
+)
+
+// publish commits the attempt and pushes it, once. The commit is a function of
+// the state, so that a repetition after a crash makes the same one. It reads
+// work_base, work_ref, branch, evidence_ref, plan_ref, plan_hash and round; it
+// writes head_sha and patch_ref.
+func (p phase) publish() flows.Action {
+	return flows.Action{
+		Name: "implement.publish", Version: "1", Effects: true,
+		Reads:  []string{"work_base", "work_ref", "branch", "evidence_ref", "plan_ref", "plan_hash", "round"},
+		Writes: []string{"head_sha", "patch_ref", "result"},
+		Run: issue.Guard(func(ctx context.Context, c flows.Call) (flows.Result, error) {
+			base, branch := c.In.Str("work_base"), c.In.Str("branch")
+			w, err := p.Trees.Open(ctx, c, tree.At{Base: base, Patch: c.In.Artifact("work_ref")})
+			if err != nil {
+				return flows.Result{}, err
+			}
+			if err := tested(ctx, c, w); err != nil {
+				return flows.Result{}, err
+			}
+			doc, err := plandoc.Load(ctx, c)
+			if err != nil {
+				return flows.Result{}, err
+			}
+			sha, err := w.Commit(ctx, p.commit(c, message(c.Run.Issue, c.In.Int("round"), doc, c.In.Str("plan_hash"))))
+			if errors.Is(err, workspace.ErrEmpty) {
+				return issue.End("empty", "empty", "The changes come to nothing."), nil
+			}
+			if err != nil {
+				return flows.Result{}, fmt.Errorf("committing: %w", err)
+			}
+			expect := ""
+			if c.In.Int("round") > 1 {
+				expect = base
+			}
+			_, err = c.Effects.Once(ctx, "push",
+				func(ctx context.Context) (json.RawMessage, bool, error) {
+					now, err := p.Trees.Resolve(ctx, c, branch)
+					if errors.Is(err, workspace.ErrNotFound) {
+						return nil, false, nil
+					}
+					return quote(sha), err == nil && now == sha, err
+				},
+				func(ctx context.Context) (json.RawMessage, error) {
+					err := w.Push(ctx, workspace.Push{SHA: sha, Ref: headRef(branch), Expect: expect})
+					return quote(sha), tree.Passing(c, err)
+				})
+			if errors.Is(err, workspace.ErrConflict) {
+				return issue.End(issue.NeedsHuman, "branch-moved", "The branch %s holds commits that are not this run's; nothing was overwritten.", branch), nil
+			}
+			if err != nil {
+				return flows.Result{}, fmt.Errorf("pushing %s: %w", branch, err)
+			}
+			return flows.Result{
+				Delta: flows.Delta{"head_sha": sha, "patch_ref": c.In.Artifact("work_ref")},
+				Note:  fmt.Sprintf("pushed %s to %s", tree.Short(sha), branch),
+			}, nil
+		}),
+	}
+}
+
+// tested refuses to push content that is not what the tests passed on.
+func tested(ctx context.Context, c flows.Call, w workspace.Workspace) error {
+	ev, err := evidence(ctx, c, "evidence_ref")
+	if err != nil {
+		return err
+	}
+	d, err := w.Diff(ctx)
+	if err != nil {
+		return fmt.Errorf("reading the changes: %w", err)
+	}
+	if !ev.Passed || ev.Tree != d.Tree {
+		return fmt.Errorf("publishing: the evidence (passed: %t) is for content %s, the worktree holds %s", ev.Passed, tree.Short(ev.Tree), tree.Short(d.Tree))
+	}
+	return nil
+}
+
+func (p phase) commit(c flows.Call, message string) workspace.Commit {
+	return workspace.Commit{
+		Message: message, Name: p.Identity.Name, Email: p.Identity.Email,
+		When: c.Run.Created, SignOff: p.Identity.SignOff,
+	}
+}
+
+// message is the commit's text. The summary is a model's; it can't close
+// another issue.
+func message(issueNumber, round int, d plandoc.Document, hash string) string {
+	m := fmt.Sprintf("%s\n\nRefs #%d. Carries out plan %s", markdown.Inline(d.Summary, 68), issueNumber, plandoc.Short(hash))
+	if round > 1 {
+		m += fmt.Sprintf(", review round %d", round)
+	}
+	return m + ".\n"
+}
+
+func quote(sha string) json.RawMessage { return json.RawMessage(`"` + sha + `"`) }

@@ -1,0 +1,98 @@
+package plan
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/pipelinebot/pipelinebot/flows"
+	"github.com/pipelinebot/pipelinebot/phases/actuators"
+	"github.com/pipelinebot/pipelinebot/phases/blob"
+	"github.com/pipelinebot/pipelinebot/phases/issue"
+	"github.com/pipelinebot/pipelinebot/phases/plandoc"
+	"github.com/pipelinebot/pipelinebot/phases/tree"
+)
+
+// base pins the head of the default branch: everything that follows is about
+// that commit. It writes base_sha and default_branch and starts the counting
+// of drafts anew.
+func (p phase) base() flows.Action {
+	return flows.Action{
+		Name: "plan.base", Version: "1", ReadOnly: true,
+		Reads: []string{}, Writes: []string{"base_sha", "default_branch", "drafts", "problems", "problems_ref", "result"},
+		Run: issue.Guard(func(ctx context.Context, c flows.Call) (flows.Result, error) {
+			ref, err := issue.Ref(c)
+			if err != nil {
+				return flows.Result{}, err
+			}
+			repo, err := p.Repos.Repository(ctx, ref.Repo)
+			if err != nil {
+				return flows.Result{}, fmt.Errorf("reading repository %s: %w", ref.Repo, err)
+			}
+			if repo.Archived {
+				return issue.End(issue.Closed, "repository-archived", "The repository is archived."), nil
+			}
+			sha, err := p.Trees.Resolve(ctx, c, repo.DefaultBranch)
+			if err != nil {
+				return flows.Result{}, err
+			}
+			none, err := blob.PutJSON(ctx, c.Artifacts, "list of problems", []string{})
+			if err != nil {
+				return flows.Result{}, err
+			}
+			return flows.Result{
+				Delta: flows.Delta{
+					"base_sha": sha, "default_branch": repo.DefaultBranch,
+					"drafts": 0, "problems": 0, "problems_ref": none,
+				},
+				Note: fmt.Sprintf("planning at %s of %s", tree.Short(sha), repo.DefaultBranch),
+			}, nil
+		}),
+	}
+}
+
+// explore lets the model look around, read-only. It reads issue_ref, base_sha
+// and verdict_ref; it writes notes_ref (plandoc.Notes).
+func (p phase) explore() flows.Action {
+	return flows.Action{
+		Name: "plan.explore", Version: "1", ReadOnly: true,
+		Reads: []string{"issue_ref", "base_sha", "verdict_ref"}, Writes: []string{"notes_ref", "result"},
+		Run: issue.Guard(func(ctx context.Context, c flows.Call) (flows.Result, error) {
+			s, err := issue.Load(ctx, c)
+			if err != nil {
+				return flows.Result{}, err
+			}
+			verdict, err := blob.Get(ctx, c.Artifacts, "verdict", c.In.Artifact("verdict_ref"))
+			if err != nil {
+				return flows.Result{}, err
+			}
+			w, err := p.Trees.Open(ctx, c, tree.At{Base: c.In.Str("base_sha")})
+			if err != nil {
+				return flows.Result{}, err
+			}
+			notes, log, err := actuators.Work[plandoc.Notes](ctx, c, p.Models, exploreRequest(s, string(verdict)),
+				actuators.Toolbox{Dir: w.Dir(), ReadOnly: true, MaxTurns: p.MaxTurns})
+			if r, ended := issue.NoVerdict(err, actuators.Code(err)); ended {
+				return r, nil
+			}
+			if err != nil {
+				return flows.Result{}, fmt.Errorf("exploring the repository: %w", err)
+			}
+			a, err := blob.PutJSON(ctx, c.Artifacts, "notes", notes)
+			if err != nil {
+				return flows.Result{}, err
+			}
+			return flows.Result{
+				Delta: flows.Delta{"notes_ref": a},
+				Note:  fmt.Sprintf("%d findings in %d turns", len(notes.Findings), log.Turns),
+			}, nil
+		}),
+	}
+}
+
+func exploreRequest(s issue.Snapshot, verdict string) actuators.Prompt {
+	sections := []actuators.Section{{Title: "The issue", Text: s.Text(), Untrusted: true}}
+	if verdict != "" {
+		sections = append(sections, actuators.Section{Title: "Classification", Text: verdict, Untrusted: true})
+	}
+	return actuators.Prompt{ID: "plan/explore@1", System: explorePrompt, Sections: sections}
+}
