@@ -14,12 +14,12 @@ import (
 )
 
 // admit looks whether there is still work to do and a plan to do it by. It
-// reads plan_ref, base_sha, text_hash, head_sha, branch and round; it writes
+// reads plan_ref, base_sha, text_hash, head_sha and branch; it writes
 // branch and work_base, the commit that this round builds on.
 func (p phase) admit() flows.Action {
 	return flows.Action{
 		Name: "implement.admit", Version: "1", ReadOnly: true,
-		Reads:  []string{"plan_ref", "base_sha", "text_hash", "head_sha", "branch", "round"},
+		Reads:  []string{"plan_ref", "base_sha", "text_hash", "head_sha", "branch"},
 		Writes: []string{"branch", "work_base", "result"},
 		Run: issue.Guard(func(ctx context.Context, c flows.Call) (flows.Result, error) {
 			ref, err := issue.Ref(c)
@@ -49,7 +49,7 @@ func (p phase) admit() flows.Action {
 			}
 			return flows.Result{
 				Delta: flows.Delta{"branch": branch, "work_base": base},
-				Note:  fmt.Sprintf("round %d on %s, branch %s", c.In.Int("round"), tree.Short(base), branch),
+				Note:  fmt.Sprintf("round %d on %s, branch %s", c.Run.Round, tree.Short(base), branch),
 			}, nil
 		}),
 	}
@@ -87,7 +87,7 @@ func (p phase) pulls(ctx context.Context, ref forge.Ref, branch string) (flows.R
 // branch that is not where the last round left it belongs to somebody else.
 func (p phase) workBase(ctx context.Context, c flows.Call, branch string) (string, flows.Result, bool, error) {
 	head := c.In.Str("head_sha")
-	if c.In.Int("round") <= 1 || head == "" {
+	if head == "" {
 		return c.In.Str("base_sha"), flows.Result{}, false, nil
 	}
 	now, err := p.Trees.Resolve(ctx, c, branch)

@@ -31,14 +31,14 @@ func (r Report) Check() error {
 
 // code lets the model change the worktree. It reads issue_ref, plan_ref,
 // findings_ref, work_base, work_ref, problems_ref, evidence_ref, attempt,
-// blocked, round, test_argv and baseline_ref; it writes work_ref (the patch
+// blocked, test_argv and baseline_ref; it writes work_ref (the patch
 // upon work_base), diff_ref (tree.Summary), report_ref (Report), attempt, and
 // clears blocked and passed.
 func (p phase) code() flows.Action {
 	return flows.Action{
 		Name: "implement.code", Version: "1",
 		Reads: []string{"issue_ref", "plan_ref", "findings_ref", "work_base", "work_ref", "problems_ref",
-			"evidence_ref", "attempt", "blocked", "round", "test_argv", "baseline_ref"},
+			"evidence_ref", "attempt", "blocked", "test_argv", "baseline_ref"},
 		Writes: []string{"work_ref", "diff_ref", "report_ref", "attempt", "blocked", "passed", "result"},
 		Run: issue.Guard(func(ctx context.Context, c flows.Call) (flows.Result, error) {
 			request, err := p.codeRequest(ctx, c)
@@ -102,9 +102,7 @@ func (p phase) codeRequest(ctx context.Context, c flows.Call) (actuators.Prompt,
 	if err != nil {
 		return actuators.Prompt{}, err
 	}
-	if c.In.Int("round") > 1 {
-		in.findings = string(findings)
-	}
+	in.findings = string(findings)
 	switch {
 	case in.attempt == 1:
 		ev, err := evidence(ctx, c, "baseline_ref")

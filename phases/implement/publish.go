@@ -16,12 +16,12 @@ import (
 
 // publish commits the attempt and pushes it, once. The commit is a function of
 // the state, so that a repetition after a crash makes the same one. It reads
-// work_base, work_ref, branch, evidence_ref, plan_ref, plan_hash and round; it
+// work_base, work_ref, branch, evidence_ref, base_sha, plan_ref and plan_hash; it
 // writes head_sha and patch_ref.
 func (p phase) publish() flows.Action {
 	return flows.Action{
 		Name: "implement.publish", Version: "1", Effects: true,
-		Reads:  []string{"work_base", "work_ref", "branch", "evidence_ref", "plan_ref", "plan_hash", "round"},
+		Reads:  []string{"base_sha", "work_base", "work_ref", "branch", "evidence_ref", "plan_ref", "plan_hash"},
 		Writes: []string{"head_sha", "patch_ref", "result"},
 		Run: issue.Guard(func(ctx context.Context, c flows.Call) (flows.Result, error) {
 			base, branch := c.In.Str("work_base"), c.In.Str("branch")
@@ -36,7 +36,7 @@ func (p phase) publish() flows.Action {
 			if err != nil {
 				return flows.Result{}, err
 			}
-			sha, err := w.Commit(ctx, p.commit(c, message(c.Run.Issue, c.In.Int("round"), doc, c.In.Str("plan_hash"))))
+			sha, err := w.Commit(ctx, p.commit(c, message(c.Run.Issue, c.Run.Round, doc, c.In.Str("plan_hash"))))
 			if errors.Is(err, workspace.ErrEmpty) {
 				return issue.End("empty", "empty", "The changes come to nothing."), nil
 			}
@@ -44,7 +44,7 @@ func (p phase) publish() flows.Action {
 				return flows.Result{}, fmt.Errorf("committing: %w", err)
 			}
 			expect := ""
-			if c.In.Int("round") > 1 {
+			if base != c.In.Str("base_sha") {
 				expect = base
 			}
 			_, err = c.Effects.Once(ctx, "push",

@@ -13,12 +13,12 @@ import (
 )
 
 // baseline settles how tests are run and, in the first round, records what
-// fails before anything is changed. It reads work_base and round; it writes
+// fails before anything is changed. It reads base_sha and work_base; it writes
 // test_argv and baseline_ref (gates.Evidence).
 func (p phase) baseline() flows.Action {
 	return flows.Action{
 		Name: "implement.baseline", Version: "1", ReadOnly: true,
-		Reads: []string{"work_base", "round"}, Writes: []string{"test_argv", "baseline_ref", "result"},
+		Reads: []string{"base_sha", "work_base"}, Writes: []string{"test_argv", "baseline_ref", "result"},
 		Run: issue.Guard(func(ctx context.Context, c flows.Call) (flows.Result, error) {
 			w, err := p.Trees.Open(ctx, c, tree.At{Base: c.In.Str("work_base")})
 			if err != nil {
@@ -33,7 +33,7 @@ func (p phase) baseline() flows.Action {
 				}
 				test.Argv = found.Argv
 			}
-			if c.In.Int("round") > 1 {
+			if c.In.Str("work_base") != c.In.Str("base_sha") {
 				return flows.Result{Delta: flows.Delta{"test_argv": test.Argv}, Note: "tests are run with " + strings.Join(test.Argv, " ")}, nil
 			}
 			d, err := w.Diff(ctx)
