@@ -56,29 +56,26 @@ func (c *Client) pool(id int64) *pool {
 // enter waits for a slot (and for the turn of a write) and for short limits;
 // a long one is a KindRateLimited error. The caller must call leave.
 func (p *pool) enter(ctx context.Context, write bool) (leave func(), err error) {
+	queued := func() {}
 	if write {
 		select {
 		case p.queue <- struct{}{}:
+			queued = func() { <-p.queue }
 		case <-ctx.Done():
 			return nil, context.Cause(ctx)
 		}
 	}
-	leave = func() {
-		if write {
-			<-p.queue
-		}
-	}
 	if err := p.wait(ctx, write); err != nil {
-		leave()
+		queued()
 		return nil, err
 	}
 	select {
 	case p.slots <- struct{}{}:
+		return func() { <-p.slots; queued() }, nil
 	case <-ctx.Done():
-		leave()
+		queued()
 		return nil, context.Cause(ctx)
 	}
-	return func() { <-p.slots; leave() }, nil
 }
 
 func (p *pool) wait(ctx context.Context, write bool) error {
