@@ -94,18 +94,39 @@ type Usage struct {
 	Cached int64 `yaml:"cached,omitempty" json:"cached,omitempty"`
 }
 
-// Check reports every reply that cannot be played, all at once.
-func (s Script) Check() error {
-	var errs []error
+// Problem is a reply that cannot be played.
+type Problem struct {
+	Prompt string
+	// Reply is its place, from 0; -1 means the prompt itself.
+	Reply int
+	Text  string
+}
+
+// Problems are all of them, by prompt.
+func (s Script) Problems() []Problem {
+	var out []Problem
 	for _, prompt := range slices.Sorted(maps.Keys(s)) {
 		if len(s[prompt]) == 0 {
-			errs = append(errs, fmt.Errorf("model script of %s: no replies", prompt))
+			out = append(out, Problem{prompt, -1, "no replies"})
 		}
 		for i, r := range s[prompt] {
 			for _, p := range r.problems(i == len(s[prompt])-1) {
-				errs = append(errs, fmt.Errorf("model script of %s, reply %d: %s", prompt, i+1, p))
+				out = append(out, Problem{prompt, i, p})
 			}
 		}
+	}
+	return out
+}
+
+// Check is Problems as one error.
+func (s Script) Check() error {
+	var errs []error
+	for _, p := range s.Problems() {
+		where := "model script of " + p.Prompt
+		if p.Reply >= 0 {
+			where += fmt.Sprintf(", reply %d", p.Reply+1)
+		}
+		errs = append(errs, fmt.Errorf("%s: %s", where, p.Text))
 	}
 	return errors.Join(errs...)
 }
