@@ -88,7 +88,7 @@ func (w *World) checkPush(c *call, r *repository, cmds []command, pack []byte) (
 	refused := map[string]string{}
 	for _, cmd := range cmds {
 		switch {
-		case strings.HasPrefix(cmd.ref, "refs/pull/") || strings.HasPrefix(cmd.ref, "refs/world/"):
+		case strings.HasPrefix(cmd.ref, "refs/pull/"):
 			refused[cmd.ref] = "deny updating a hidden ref"
 		case cmd.new == zeroSHA && cmd.ref == def:
 			refused[cmd.ref] = "refusing to delete the current branch: " + def

@@ -42,7 +42,7 @@ func validCheck(status, conclusion string) error {
 }
 
 func (w *World) setCheck(r *repository, s CheckSpec) (*checkRun, error) {
-	sha := r.git.resolve(w.ctx, s.SHA)
+	sha := w.resolve(r, s.SHA)
 	if sha == "" {
 		return nil, fmt.Errorf("no commit %q", s.SHA)
 	}
@@ -107,7 +107,7 @@ func (w *World) updateCheck(c *checkRun, status, conclusion string) {
 }
 
 func (w *World) setStatus(r *repository, by *account, s StatusSpec) (*status, error) {
-	sha := r.git.resolve(w.ctx, s.SHA)
+	sha := w.resolve(r, s.SHA)
 	if sha == "" {
 		return nil, invalidWhy("Status", "sha", "No commit found for SHA: "+s.SHA)
 	}

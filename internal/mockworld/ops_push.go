@@ -14,22 +14,40 @@ func (w *World) commit(r *repository, c CommitSpec) (string, error) {
 		c.Branch = r.defaultBranch
 	}
 	ref := "refs/heads/" + c.Branch
-	parent := r.git.resolve(w.ctx, ref)
+	parent := r.refs[ref]
 	if parent == "" || c.Force {
 		from := c.From
 		if from == "" {
-			from = "refs/heads/" + r.defaultBranch
+			from = r.defaultBranch
 		}
-		parent = r.git.resolve(w.ctx, from)
+		parent = w.resolve(r, from)
 		if parent == "" && c.From != "" {
 			return "", fmt.Errorf("branch %s: no commit %q to start from", c.Branch, c.From)
 		}
 	}
-	sha, err := r.git.commit(w.ctx, c, parent)
+	sha, err := r.git.commit(w.ctx, c, ref, parent)
 	if err != nil {
 		return "", fmt.Errorf("committing to %s: %w", c.Branch, err)
 	}
-	return sha, r.git.updateRef(w.ctx, ref, sha)
+	return sha, nil
+}
+
+// resolve is the commit that a branch, tag, reference or SHA means, or "".
+// What the world knows of costs no process.
+func (w *World) resolve(r *repository, rev string) string {
+	for _, name := range []string{rev, "refs/heads/" + rev} {
+		if sha := r.refs[name]; sha != "" {
+			return sha
+		}
+	}
+	if len(rev) == 40 {
+		for _, sha := range r.refs {
+			if sha == rev {
+				return sha
+			}
+		}
+	}
+	return r.git.resolve(w.ctx, rev)
 }
 
 // reconcile compares the references with what the world knew, and does what
@@ -43,7 +61,7 @@ func (w *World) reconcile(r *repository, by *account) error {
 	old := r.refs
 	r.refs = now
 	for _, ref := range changedRefs(old, now) {
-		if strings.HasPrefix(ref, "refs/pull/") || strings.HasPrefix(ref, "refs/world/") {
+		if strings.HasPrefix(ref, "refs/pull/") {
 			continue
 		}
 		if err := w.refChanged(r, by, ref, old[ref], now[ref]); err != nil {

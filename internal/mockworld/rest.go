@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"net/url"
 	"regexp"
+	"sort"
 	"strconv"
 	"strings"
 )
@@ -54,6 +55,8 @@ func compileRoutes() []*route {
 			}
 		}
 	}
+	// issues/comments goes before issues/{number}.
+	sort.SliceStable(all, func(a, b int) bool { return len(all[a].names) < len(all[b].names) })
 	return all
 }
 

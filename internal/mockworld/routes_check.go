@@ -107,7 +107,7 @@ func createCheck(w *World, c *call) (*reply, error) {
 	if text(in.Name) == "" {
 		return nil, invalid("CheckRun", "name", "missing_field")
 	}
-	if len(in.HeadSHA) != 40 || c.repo.git.resolve(w.ctx, in.HeadSHA) == "" {
+	if len(in.HeadSHA) != 40 || w.resolve(c.repo, in.HeadSHA) == "" {
 		return nil, invalidWhy("CheckRun", "head_sha", "No commit found for SHA: "+in.HeadSHA)
 	}
 	draft := &checkRun{status: "queued"}
@@ -171,7 +171,7 @@ func patchCheck(w *World, c *call) (*reply, error) {
 
 // commitOf resolves the reference of a route.
 func (w *World) commitOf(c *call) (string, error) {
-	sha := c.repo.git.resolve(w.ctx, c.vars["ref"])
+	sha := w.resolve(c.repo, c.vars["ref"])
 	if sha == "" {
 		return "", refuse(http.StatusUnprocessableEntity, "No commit found for SHA: %s", c.vars["ref"])
 	}

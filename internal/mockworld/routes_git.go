@@ -90,7 +90,7 @@ func (w *World) mayWrite(c *call, ref, sha string) error {
 	if sha == "" {
 		return nil
 	}
-	if len(sha) != 40 || c.repo.git.resolve(w.ctx, sha) != sha {
+	if len(sha) != 40 || w.resolve(c.repo, sha) != sha {
 		return refuse(http.StatusUnprocessableEntity, "Object does not exist")
 	}
 	return nil
@@ -173,7 +173,7 @@ func deleteRef(w *World, c *call) (*reply, error) {
 
 func getGitCommit(w *World, c *call) (*reply, error) {
 	sha := c.vars["sha"]
-	if len(sha) != 40 || c.repo.git.resolve(w.ctx, sha) == "" {
+	if len(sha) != 40 || w.resolve(c.repo, sha) == "" {
 		return nil, notFound()
 	}
 	list, err := c.repo.git.log(w.ctx, 1, sha)
@@ -192,7 +192,7 @@ func listCommits(w *World, c *call) (*reply, error) {
 	if ref == "" {
 		ref = c.repo.defaultBranch
 	}
-	sha := c.repo.git.resolve(w.ctx, ref)
+	sha := w.resolve(c.repo, ref)
 	if sha == "" {
 		return nil, notFound()
 	}
@@ -272,7 +272,7 @@ func compare(w *World, c *call) (*reply, error) {
 		return s
 	}
 	g := c.repo.git
-	base, head := g.resolve(w.ctx, strip(from)), g.resolve(w.ctx, strip(to))
+	base, head := w.resolve(c.repo, strip(from)), w.resolve(c.repo, strip(to))
 	if base == "" || head == "" {
 		return nil, notFound()
 	}

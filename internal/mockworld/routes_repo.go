@@ -109,7 +109,7 @@ func (w *World) refOrDefault(c *call) (string, error) {
 	if ref == "" {
 		ref = c.repo.defaultBranch
 	}
-	sha := c.repo.git.resolve(w.ctx, ref)
+	sha := w.resolve(c.repo, ref)
 	if sha == "" {
 		return "", refuse(http.StatusNotFound, "No commit found for the ref %s", ref)
 	}

@@ -91,12 +91,14 @@ func (w *World) AddRepo(s RepoSpec) error {
 		commits = append([]CommitSpec{{Message: "First commit", Files: s.Files}}, commits...)
 	}
 	for _, c := range commits {
-		if _, err := w.commit(r, c); err != nil {
+		sha, err := w.commit(r, c)
+		if err != nil {
 			return fmt.Errorf("adding repository %s: %w", full, err)
 		}
-	}
-	if r.refs, err = g.refs(w.ctx); err != nil {
-		return err
+		if c.Branch == "" {
+			c.Branch = r.defaultBranch
+		}
+		r.refs["refs/heads/"+c.Branch] = sha
 	}
 	for _, l := range s.Labels {
 		if _, err := w.newLabel(r, l); err != nil {

@@ -109,7 +109,25 @@ func (s *site) do(method, path, token string, body any, headers ...string) answe
 	if strings.Contains(resp.Header.Get("Content-Type"), "json") && len(raw) > 0 {
 		must(s.t, json.Unmarshal(raw, &a.body))
 	}
+	s.record(req, a)
 	return a
+}
+
+// record appends the exchange to the file that MOCKWORLD_EXCHANGES names, one
+// JSON object a line, for a check against GitHub's OpenAPI description.
+func (s *site) record(req *http.Request, a answer) {
+	file := os.Getenv("MOCKWORLD_EXCHANGES")
+	path, ok := strings.CutPrefix(req.URL.Path, "/gh/api/v3")
+	if file == "" || !ok {
+		return
+	}
+	line, err := json.Marshal(map[string]any{"method": req.Method, "path": path, "status": a.status, "body": a.body})
+	must(s.t, err)
+	f, err := os.OpenFile(file, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
+	must(s.t, err)
+	_, err = f.Write(append(line, '\n'))
+	must(s.t, err)
+	must(s.t, f.Close())
 }
 
 // want sends a request and checks the status.
