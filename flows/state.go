@@ -55,6 +55,9 @@ func (s State) Has(key string) bool {
 // Keys are the set keys, sorted.
 func (s State) Keys() []string { return slices.Sorted(maps.Keys(s.values)) }
 
+// Values are all values by key, a copy.
+func (s State) Values() map[string]json.RawMessage { return maps.Clone(s.values) }
+
 // Raw is a value's JSON, nil when not set.
 func (s State) Raw(key string) json.RawMessage { return s.values[key] }
 
