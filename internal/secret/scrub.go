@@ -51,13 +51,7 @@ func (s *Scrubber) Add(values ...Value) {
 // Scrub returns text with every registered value and every known token shape
 // replaced. A nil Scrubber still replaces the shapes.
 func (s *Scrubber) Scrub(text string) string {
-	if s != nil {
-		s.mu.RLock()
-		for _, v := range s.values {
-			text = strings.ReplaceAll(text, v, Stars)
-		}
-		s.mu.RUnlock()
-	}
+	text = s.Known(text)
 	for _, re := range shapes {
 		text = re.ReplaceAllStringFunc(text, func(m string) string {
 			if strings.HasPrefix(m, "://") {
@@ -65,6 +59,21 @@ func (s *Scrubber) Scrub(text string) string {
 			}
 			return Stars
 		})
+	}
+	return text
+}
+
+// Known replaces only registered values. It is for content that must stay
+// exact otherwise, such as a patch: a token in somebody's documentation is
+// not ours to change.
+func (s *Scrubber) Known(text string) string {
+	if s == nil {
+		return text
+	}
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	for _, v := range s.values {
+		text = strings.ReplaceAll(text, v, Stars)
 	}
 	return text
 }

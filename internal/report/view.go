@@ -1,0 +1,99 @@
+package report
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strconv"
+
+	"github.com/pipelinebot/pipelinebot/checkpoints"
+	"github.com/pipelinebot/pipelinebot/internal/forge"
+	"github.com/pipelinebot/pipelinebot/phases/status"
+)
+
+// view gathers the runs of the pipeline, oldest first.
+func (r *Reporter) view(ctx context.Context, ref forge.Ref, run checkpoints.Run, s State) (status.View, error) {
+	runs, err := r.store.List(ctx, checkpoints.Filter{Lineage: run.Lineage})
+	if err != nil {
+		return status.View{}, err
+	}
+	slices.Reverse(runs)
+	v := status.View{
+		Ref: ref, Phase: run.Phase, State: string(stateOf(run, s)), Result: run.Result, Code: run.Code, Reason: run.Reason,
+		Labels: r.names, RunID: run.ID,
+	}
+	if s == Waiting && run.Wait != nil {
+		v.State, v.WaitsFor, v.Until, v.Reason = status.StateOf(run), run.Wait.Event, run.Wait.Until, run.Wait.Why
+	}
+	if s != Ended {
+		v.Result = ""
+	}
+	if err := r.facts(ctx, &v, run); err != nil {
+		return v, err
+	}
+	for _, one := range runs {
+		if one.ID == run.ID {
+			one.Result, one.Code = v.Result, v.Code
+			one.Wait = run.Wait
+		}
+		history, err := r.store.History(ctx, one.ID)
+		if err != nil {
+			return status.View{}, err
+		}
+		state := status.StateOf(one)
+		if one.ID == run.ID {
+			state = v.State
+		}
+		view := status.RunView{
+			Phase: one.Phase, Round: one.Round, State: state, Result: one.Result, Code: one.Code,
+			Nodes: status.NodesOf(history), Cost: one.Spent,
+		}
+		for _, n := range history {
+			view.Took += n.Took
+		}
+		v.Runs = append(v.Runs, view)
+		v.Cost = v.Cost.Add(one.Spent)
+	}
+	return v, nil
+}
+
+// stateOf is the view's state: what the caller says, since the store may be a
+// step behind.
+func stateOf(run checkpoints.Run, s State) checkpoints.Status {
+	switch s {
+	case Ended:
+		return checkpoints.Status(status.Ended)
+	case Halted:
+		return checkpoints.Halted
+	case Waiting:
+		return checkpoints.Waiting
+	case Working:
+		return checkpoints.Running
+	}
+	return run.Status
+}
+
+// facts reads what the flow's state says: the plan's hash and the pull request.
+func (r *Reporter) facts(ctx context.Context, v *status.View, run checkpoints.Run) error {
+	var state struct {
+		PlanHash string `json:"plan_hash"`
+		Pull     int    `json:"pr"`
+	}
+	if len(run.State) == 0 {
+		return nil
+	}
+	if err := json.Unmarshal(run.State, &state); err != nil {
+		return fmt.Errorf("reading the state of run %s: %w", run.ID, err)
+	}
+	v.PlanHash = state.PlanHash
+	if state.Pull == 0 {
+		return nil
+	}
+	pull, err := r.forge.Pull(ctx, forge.Ref{Repo: v.Ref.Repo, Number: state.Pull})
+	if err != nil {
+		return fmt.Errorf("reading pull request #%d: %w", state.Pull, err)
+	}
+	v.Links = append(v.Links, status.Link{Title: "Pull request #" + strconv.Itoa(state.Pull), URL: pull.HTMLURL})
+	return nil
+}
