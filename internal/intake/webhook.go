@@ -1,0 +1,179 @@
+package intake
+
+import (
+	"errors"
+	"io"
+	"log/slog"
+	"mime"
+	"net/http"
+	"net/url"
+	"strconv"
+
+	"github.com/pipelinebot/pipelinebot/checkpoints"
+	"github.com/pipelinebot/pipelinebot/internal/clock"
+	"github.com/pipelinebot/pipelinebot/internal/forge"
+	"github.com/pipelinebot/pipelinebot/internal/secret"
+)
+
+// maxDelivery is GitHub's own cap of a delivery,
+// https://docs.github.com/webhooks/webhook-events-and-payloads#payload-cap.
+const maxDelivery = 25 << 20
+
+// Options are the parts of the webhook handler.
+type Options struct {
+	// Secrets are those that a delivery may be signed with; more than one
+	// while a secret is being changed. Without any, everything is refused.
+	Secrets []secret.Value
+	Inbox   checkpoints.Inbox
+	// Clock may be nil for the machine's, Log for none.
+	Clock clock.Clock
+	Log   *slog.Logger
+	// MaxBody bounds a delivery in bytes; 0, and anything larger, is 25 MiB.
+	MaxBody int64
+	// Skip marks comments that are never news, such as the bot's own status
+	// comment; nil for none.
+	Skip func(forge.Comment) bool
+	// Observe counts: the kind of a delivery ("issues") and what became of
+	// it: stored, duplicate, ignored, skipped, ping, malformed, unsigned,
+	// too-large, failed. It may be nil.
+	Observe func(kind, outcome string)
+}
+
+// Handler receives GitHub's webhooks. It answers 202 only after the event's
+// row is durable: 401 for a bad signature, 413 for too large a body, 405 and
+// 400 for what is no delivery, 503 when the store fails. Kinds and actions
+// that mean nothing are acknowledged and leave no row.
+func Handler(o Options) http.Handler {
+	if o.Clock == nil {
+		o.Clock = clock.Real{}
+	}
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
+	if o.MaxBody <= 0 || o.MaxBody > maxDelivery {
+		o.MaxBody = maxDelivery
+	}
+	if o.Skip == nil {
+		o.Skip = func(forge.Comment) bool { return false }
+	}
+	if o.Observe == nil {
+		o.Observe = func(string, string) {}
+	}
+	return &hook{o}
+}
+
+type hook struct{ Options }
+
+// ServeHTTP implements http.Handler.
+func (h *hook) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if r.Method != http.MethodPost {
+		w.Header().Set("Allow", http.MethodPost)
+		http.Error(w, "webhooks are sent by POST", http.StatusMethodNotAllowed)
+		return
+	}
+	body, code := h.read(w, r)
+	if code != 0 {
+		h.Observe("", map[bool]string{true: "too-large", false: "malformed"}[code == http.StatusRequestEntityTooLarge])
+		http.Error(w, http.StatusText(code), code)
+		return
+	}
+	delivery := r.Header.Get("X-GitHub-Delivery")
+	if !signed(h.Secrets, body, r.Header.Get("X-Hub-Signature-256")) {
+		h.Observe("", "unsigned")
+		h.Log.WarnContext(r.Context(), "webhook refused: its signature does not match", "delivery", printable(delivery), "remote", r.RemoteAddr)
+		http.Error(w, "the signature does not match", http.StatusUnauthorized)
+		return
+	}
+	outcome, code, answer := h.accept(r, delivery, body)
+	h.Observe(printable(r.Header.Get("X-GitHub-Event")), outcome)
+	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+	w.WriteHeader(code)
+	_, _ = io.WriteString(w, answer+"\n")
+}
+
+// read returns the body, or the status to refuse it with.
+func (h *hook) read(w http.ResponseWriter, r *http.Request) ([]byte, int) {
+	if r.ContentLength > h.MaxBody {
+		w.Header().Set("Connection", "close") // the rest is not read
+		return nil, http.StatusRequestEntityTooLarge
+	}
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, h.MaxBody))
+	var large *http.MaxBytesError
+	switch {
+	case errors.As(err, &large):
+		return nil, http.StatusRequestEntityTooLarge
+	case err != nil:
+		return nil, http.StatusBadRequest
+	default:
+		return body, 0
+	}
+}
+
+// accept is what becomes of a delivery that is signed.
+func (h *hook) accept(r *http.Request, delivery string, body []byte) (outcome string, code int, answer string) {
+	kind := r.Header.Get("X-GitHub-Event")
+	if kind == "" || delivery == "" || delivery != printable(delivery) {
+		return "malformed", http.StatusBadRequest, "X-GitHub-Event and X-GitHub-Delivery are needed"
+	}
+	if kind == "ping" {
+		return "ping", http.StatusOK, "pong"
+	}
+	body, err := unwrap(r.Header.Get("Content-Type"), body)
+	if err != nil {
+		return "malformed", http.StatusBadRequest, err.Error()
+	}
+	now := h.Clock.Now()
+	got, ok, err := decode(kind, body, now)
+	ctx := r.Context()
+	log := h.Log.With("delivery", delivery)
+	switch {
+	case err != nil:
+		log.WarnContext(ctx, "webhook refused: it can't be read", "event", printable(kind), "error", err)
+		return "malformed", http.StatusBadRequest, err.Error()
+	case !ok:
+		return "ignored", http.StatusAccepted, "nothing to do"
+	case got.event.Comment != nil && h.Skip(*got.event.Comment):
+		return "skipped", http.StatusAccepted, "nothing to do"
+	}
+	fresh, err := receive(ctx, h.Inbox, got.event, delivery, got.key, now)
+	switch {
+	case err != nil:
+		log.ErrorContext(ctx, "webhook not stored", "issue", got.event.Issue.String(), "error", err)
+		return "failed", http.StatusServiceUnavailable, "not stored; deliver it again"
+	case !fresh:
+		return "duplicate", http.StatusAccepted, "known already"
+	default:
+		log.InfoContext(ctx, "webhook stored", "issue", got.event.Issue.String(), "event", string(got.event.Kind))
+		return "stored", http.StatusAccepted, "stored"
+	}
+}
+
+// unwrap takes the JSON out of the two content types that GitHub offers.
+func unwrap(contentType string, body []byte) ([]byte, error) {
+	kind, _, err := mime.ParseMediaType(contentType)
+	switch {
+	case err == nil && kind == "application/json":
+		return body, nil
+	case err == nil && kind == "application/x-www-form-urlencoded":
+		form, err := url.ParseQuery(string(body))
+		if err != nil || form.Get("payload") == "" {
+			return nil, errors.New("the form holds no payload")
+		}
+		return []byte(form.Get("payload")), nil
+	default:
+		return nil, errors.New("want the content type application/json, not " + strconv.Quote(printable(contentType)))
+	}
+}
+
+// printable bounds a header's text for logs and counters, and refuses nothing
+// that GitHub sends.
+func printable(s string) string {
+	const most = 100
+	out := make([]byte, 0, min(len(s), most))
+	for i := 0; i < len(s) && i < most; i++ {
+		if c := s[i]; c > ' ' && c < 0x7f {
+			out = append(out, c)
+		}
+	}
+	return string(out)
+}
