@@ -2,8 +2,9 @@
 // structured output, tool calls, usage and typed errors.
 //
 // It must not know vendors, prompts, phases or money, and imports only the
-// standard library. Drivers live in llm/{anthropic,openai}; record and replay
-// in llm/cassette; the suite they pass in llm/llmtest.
+// standard library. Drivers live in llm/{anthropic,openai}, what they share in
+// llm/driver; record and replay in llm/cassette; the suite they pass in
+// llm/llmtest.
 package llm
 
 import (
@@ -16,7 +17,8 @@ import (
 
 // Backend completes one request. Implementations are safe for concurrent use,
 // do not retry by themselves (the caller decides, by Error.Kind), and return
-// when ctx ends.
+// the cause of ctx when it ends. With KindInvalidOutput the Response holds, in
+// Text, what the model wrote, so that it can be shown its mistake.
 type Backend interface {
 	Complete(ctx context.Context, r Request) (Response, error)
 }
@@ -58,6 +60,10 @@ type Message struct {
 	Text    string       `json:"text,omitempty"`
 	Calls   []ToolCall   `json:"calls,omitempty"`
 	Results []ToolResult `json:"results,omitempty"`
+	// Opaque is Response.Opaque of the same turn, to be sent back unchanged.
+	// Some vendors bind it to all that was said before: drop it from every
+	// message of a conversation whose earlier part was changed.
+	Opaque json.RawMessage `json:"opaque,omitempty"`
 }
 
 // Tool is something the model may ask for.
@@ -105,6 +111,9 @@ type Response struct {
 	Usage Usage           `json:"usage"`
 	// Model is the model that answered, as the vendor names it.
 	Model string `json:"model"`
+	// Opaque is what only the vendor understands of this turn (signed
+	// reasoning); see Message.Opaque. Nil when there is nothing of the kind.
+	Opaque json.RawMessage `json:"opaque,omitempty"`
 }
 
 // Usage is what the vendor says it counted.
@@ -122,7 +131,8 @@ type Usage struct {
 // fields, never from words in a message.
 type Kind string
 
-// The kinds.
+// The kinds. KindAuth covers everything that the account must put right: key,
+// permission, credit, spend limit.
 const (
 	KindRateLimited   Kind = "rate-limited"
 	KindOverloaded    Kind = "overloaded"
