@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"maps"
 	"path"
 	"slices"
 	"strings"
@@ -13,12 +14,14 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// Source is a place with flow files. All *.yaml and *.yml files in it, at any
-// depth, are flows.
+// Source is a place with flow files: either Files or an FS, of which all
+// *.yaml and *.yml files at any depth are flows.
 type Source struct {
 	// Name is for people, e.g. "built in" or the folder's path.
 	Name string
 	FS   fs.FS
+	// Files are contents by file name.
+	Files map[string][]byte
 }
 
 // Entry is one flow file of a catalog.
@@ -77,6 +80,12 @@ func NewCatalog(reg *Registry, sources ...Source) (*Catalog, error) {
 
 func readSource(reg *Registry, s Source) ([]Entry, error) {
 	var found []Entry
+	for _, file := range slices.Sorted(maps.Keys(s.Files)) {
+		found = append(found, newEntry(reg, s.Name, file, s.Files[file]))
+	}
+	if s.FS == nil {
+		return found, nil
+	}
 	err := fs.WalkDir(s.FS, ".", func(file string, d fs.DirEntry, err error) error {
 		switch {
 		case errors.Is(err, fs.ErrNotExist) && file == ".":
