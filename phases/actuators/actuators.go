@@ -23,6 +23,11 @@ type Price struct {
 	// CacheWriteMicroUSD is the price of input written to the vendor's cache;
 	// 0 means that it costs what other input costs.
 	CacheWriteMicroUSD int64
+	// LongAbove is the input of one request, in tokens, above which the whole
+	// request costs LongInputPercent and LongOutputPercent of the figures; 0
+	// is never.
+	LongAbove                           int64
+	LongInputPercent, LongOutputPercent int64
 	// Known is false when nobody knows the price; the figures mean nothing
 	// then.
 	Known bool
@@ -38,8 +43,12 @@ func (p Price) Cost(u llm.Usage) int64 {
 		write = p.InputMicroUSD
 	}
 	plain := max(u.Input-u.Cached-u.CacheWrite, 0)
-	sum := plain*p.InputMicroUSD + u.Cached*p.CachedMicroUSD + u.CacheWrite*write + u.Output*p.OutputMicroUSD
-	return (sum + 999_999) / 1_000_000
+	in := plain*p.InputMicroUSD + u.Cached*p.CachedMicroUSD + u.CacheWrite*write
+	out := u.Output * p.OutputMicroUSD
+	if p.LongAbove > 0 && u.Input > p.LongAbove {
+		in, out = in/100*p.LongInputPercent, out/100*p.LongOutputPercent
+	}
+	return (in + out + 999_999) / 1_000_000
 }
 
 // dearest is the price of a call of which nothing is known to be cached, for

@@ -51,18 +51,19 @@ func Ask[T any](ctx context.Context, c flows.Call, m Models, p Prompt) (T, error
 		default:
 			return zero, err
 		}
-		req.Messages = append(req.Messages, repair(wrote, why)...)
+		req.Messages = append(req.Messages, repair(wrote, resp, why)...)
 	}
 	return zero, fmt.Errorf("asking %s: %w, twice: %w", p.ID, ErrInvalidAnswer, why)
 }
 
 // repair is the turn that shows the model its own answer and what is wrong.
-func repair(wrote string, why error) []llm.Message {
+func repair(wrote string, resp llm.Response, why error) []llm.Message {
+	own := resp.Opaque
 	if strings.TrimSpace(wrote) == "" {
-		wrote = "(no answer)"
+		wrote, own = "(no answer)", nil
 	}
 	return []llm.Message{
-		{Role: llm.Assistant, Text: wrote},
+		{Role: llm.Assistant, Text: wrote, Opaque: own},
 		{Role: llm.User, Text: "That answer can't be used: " + clip(why.Error(), 2000) +
 			"\nAnswer again with one JSON object that fits the schema, and nothing else."},
 	}

@@ -33,5 +33,8 @@ func (l *loop) trim() {
 	for estimateMessages(l.context) > l.room && len(l.context) > keepRecent+2 {
 		l.context = slices.Delete(slices.Clone(l.context), 1, 3)
 	}
+	for i := range l.context {
+		l.context[i].Opaque = nil // it vouches for a past that is no more
+	}
 	l.repeats.changed() // a dropped result may be asked for again
 }

@@ -120,6 +120,7 @@ type loop struct {
 
 func (l *loop) say(m llm.Message) {
 	l.context = append(l.context, m)
+	m.Opaque = nil // of no use to a reader, and large
 	l.log.Messages = append(l.log.Messages, m)
 }
 
@@ -155,7 +156,7 @@ func (l *loop) run(ctx context.Context) error {
 
 // turn carries out one answer; done means that finish was accepted.
 func (l *loop) turn(ctx context.Context, resp llm.Response, left int) (done bool, err error) {
-	l.say(llm.Message{Role: llm.Assistant, Text: spoken(resp), Calls: sound(resp.Calls)})
+	l.say(llm.Message{Role: llm.Assistant, Text: spoken(resp), Calls: sound(resp.Calls), Opaque: resp.Opaque})
 	if len(resp.Calls) == 0 {
 		if l.idle++; l.idle > maxIdleTurns {
 			return false, fmt.Errorf("%w: %s wrote text instead of calling a tool, %d times in a row", ErrStuck, l.log.Prompt, l.idle)
