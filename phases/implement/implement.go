@@ -42,7 +42,7 @@ type Pulls interface {
 	OpenPull(ctx context.Context, r forge.Repo, p forge.NewPull) (forge.Pull, error)
 }
 
-// Deps is what the phase's actions use; all but Scrub are required.
+// Deps is what the phase's actions use; all but Scrub and Saved are required.
 type Deps struct {
 	Issues Issues
 	Pulls  Pulls
@@ -50,6 +50,9 @@ type Deps struct {
 	Models actuators.Models
 	Runner command.Runner
 	Scrub  *secret.Scrubber
+	// Saved, when set, is told the branch on which a run's unfinished work was
+	// kept, so that people can be told.
+	Saved func(ctx context.Context, runID, branch string) error
 	Settings
 }
 

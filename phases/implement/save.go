@@ -80,5 +80,10 @@ func (p phase) save(ctx context.Context, c flows.Call) (string, error) {
 			return "", fmt.Errorf("pushing the work to %s: %w", branch, err)
 		}
 	}
+	if p.Saved != nil {
+		if err := p.Saved(ctx, c.Run.ID, branch); err != nil {
+			return "", fmt.Errorf("recording that the work is on %s: %w", branch, err)
+		}
+	}
 	return fmt.Sprintf("the unfinished work (%d files) is on branch %s", len(d.Files), branch), nil
 }

@@ -30,4 +30,3 @@ func Golden(t testing.TB, name, got string) {
 		t.Errorf("%s (-want +got):\n%s", path, d)
 	}
 }
-

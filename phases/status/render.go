@@ -72,7 +72,11 @@ func ending(v View) string {
 		}
 	}
 	row("Result", result)
-	row("Reason", markdown.Inline(v.Reason, 2000))
+	reason := v.Reason
+	if reason == "" && v.State == Ended {
+		reason = Headline(v) // every ending has its reason in words
+	}
+	row("Reason", markdown.Inline(reason, 2000))
 	row("Unfinished work", markdown.Code(v.Saved))
 	row("Links", links(v.Links))
 	row("Cost", Cost(v.Cost))
