@@ -85,6 +85,7 @@ type Store struct {
 	writes  *sql.DB   // one connection
 	reads   *sql.DB
 	enqueue atomic.Pointer[Enqueuer]
+	closed  atomic.Bool
 }
 
 var _ checkpoints.Store = (*Store)(nil)
@@ -187,8 +188,12 @@ func (s *Store) SetEnqueuer(e Enqueuer) { s.enqueue.Store(&e) }
 // Path is the file, absolute, with links resolved.
 func (s *Store) Path() string { return s.path }
 
-// Close closes the file and gives up the lock. Calls in flight fail.
+// Close closes the file and gives up the lock. Calls in flight fail. A second
+// Close does nothing.
 func (s *Store) Close() error {
+	if !s.closed.CompareAndSwap(false, true) {
+		return nil
+	}
 	var errs []error
 	for _, db := range []*sql.DB{s.reads, s.writes} {
 		if db != nil {
