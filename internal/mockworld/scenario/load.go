@@ -23,6 +23,9 @@ const (
 func Load(name string, src []byte) (*Scenario, error) {
 	s := &Scenario{File: name}
 	doc, problems := strictyaml.Decode(name, src, s)
+	if len(problems) > 0 && !doc.Has("") {
+		return nil, problems // it is no YAML, so nothing else can be said
+	}
 	c := &checker{doc: doc, problems: problems}
 	c.head(s)
 	c.world(s)
