@@ -79,6 +79,9 @@ func (o *Origin) Show(rev, name string) string {
 	return o.must(o.dir, "show", rev+":"+name)
 }
 
+// Rev is the commit of a revision.
+func (o *Origin) Rev(rev string) string { return o.must(o.dir, "rev-parse", rev) }
+
 // PushAs puts a commit of somebody else on a branch.
 func (o *Origin) PushAs(branch, name, text string) string {
 	dir := filepath.Join(o.tmp, "else"+strconv.Itoa(len(name)))
@@ -118,7 +121,12 @@ func (o *Origin) Open(_ context.Context, s workspace.Spec) (workspace.Workspace,
 		}
 		o.dirs[s.Key] = dir
 	}
-	for _, argv := range [][]string{{"fetch", "-q", "origin"}, {"checkout", "-q", "-f", "--detach", at}, {"clean", "-q", "-fd"}} {
+	if ok {
+		if _, err := o.git(dir, nil, "fetch", "-q", "origin"); err != nil {
+			return nil, err
+		}
+	}
+	for _, argv := range [][]string{{"checkout", "-q", "-f", "--detach", at}, {"clean", "-q", "-fd"}} {
 		if _, err := o.git(dir, nil, argv...); err != nil {
 			return nil, err
 		}
