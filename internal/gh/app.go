@@ -4,12 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
 	"strings"
 	"sync"
 	"time"
 
 	"github.com/bradleyfalzon/ghinstallation/v2"
+	"github.com/google/go-github/v66/github"
 
 	"github.com/pipelinebot/pipelinebot/internal/forge"
 	"github.com/pipelinebot/pipelinebot/internal/secret"
@@ -31,16 +33,25 @@ type appAuth struct {
 	// self sends as the App itself.
 	self credential
 
-	mu     sync.Mutex
-	byRepo map[string]int64 // lower-case owner/name → installation
-	byID   map[int64]*installation
+	mu      sync.Mutex
+	byRepo  map[string]int64 // lower-case owner/name → installation
+	byScope map[scope]*installation
 }
 
-// installation mints the tokens of one installation, one at a time.
-type installation struct {
+// scope is what a token is good for: an installation, or one repository of it.
+type scope struct {
 	id   int64
-	turn chan struct{}             // holds one: who is minting
-	tr   *ghinstallation.Transport // guarded by turn
+	repo string // name without owner, "" for all
+}
+
+// installation mints the tokens of one scope, one at a time. It keeps them by
+// the injected clock; ghinstallation would go by the machine's.
+type installation struct {
+	scope
+	turn chan struct{} // holds one: who is minting
+	// guarded by turn
+	token secret.Value
+	ends  time.Time
 }
 
 func newAppAuth(a App, c *Client, wire http.RoundTripper) (*appAuth, error) {
@@ -50,7 +61,7 @@ func newAppAuth(a App, c *Client, wire http.RoundTripper) (*appAuth, error) {
 	if a.Key.Empty() {
 		return nil, errors.New("GitHub App: its private key is missing")
 	}
-	auth := &appAuth{client: c, app: a, wire: wire, byRepo: map[string]int64{}, byID: map[int64]*installation{}}
+	auth := &appAuth{client: c, app: a, wire: wire, byRepo: map[string]int64{}, byScope: map[scope]*installation{}}
 	jwt, err := auth.transport()
 	if err != nil {
 		return nil, err
@@ -92,7 +103,7 @@ func (a *appAuth) credential(ctx context.Context, repo forge.Repo) (credential, 
 
 // as is the credential of one installation.
 func (a *appAuth) as(ctx context.Context, id int64) (credential, error) {
-	token, err := a.token(ctx, id, minLeft)
+	token, err := a.token(ctx, scope{id: id}, minLeft)
 	if err != nil {
 		return credential{}, err
 	}
@@ -107,80 +118,78 @@ func (a *appAuth) refused(cr credential) bool {
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	delete(a.byID, cr.pool)
+	a.drop(cr.pool)
 	return true
 }
 
-// gitToken implements authenticator.
+// gitToken implements authenticator. The token reaches the one repository:
+// it leaves the process, for git's credential helper.
 func (a *appAuth) gitToken(ctx context.Context, repo forge.Repo) (secret.Value, error) {
 	id, err := a.find(ctx, repo)
 	if err != nil {
 		return secret.Value{}, err
 	}
-	return a.token(ctx, id, minLeftGit)
+	return a.token(ctx, scope{id, repo.Name}, minLeftGit)
 }
 
 // token returns one that lives for another `left`, minting if need be.
-func (a *appAuth) token(ctx context.Context, id int64, left time.Duration) (secret.Value, error) {
-	in := a.get(id)
+func (a *appAuth) token(ctx context.Context, sc scope, left time.Duration) (secret.Value, error) {
+	in := a.get(sc)
 	select {
 	case in.turn <- struct{}{}:
 		defer func() { <-in.turn }()
 	case <-ctx.Done():
 		return secret.Value{}, context.Cause(ctx)
 	}
-	op := fmt.Sprintf("minting a token for installation %d", id)
-	var token string
-	err := a.client.retrying(ctx, true, func() error {
-		if err := in.freshen(a, left); err != nil {
-			return err
-		}
-		ctx, cancel := context.WithTimeoutCause(ctx, a.client.timeout, fmt.Errorf("%s: no answer within %s", op, a.client.timeout))
-		defer cancel()
-		var err error
-		if token, err = in.tr.Token(ctx); err != nil {
-			return named(ctx, op, err)
-		}
-		if token == "" {
-			in.tr = nil
-			return &forge.Error{Kind: forge.KindTransient, Op: op, Err: errors.New("the answer holds no token")}
-		}
-		return nil
-	})
-	if err != nil {
-		if forge.IsKind(err, forge.KindNotFound) {
-			a.forget(id)
-		}
-		return secret.Value{}, err
+	if !in.token.Empty() && in.ends.Sub(a.client.clock.Now()) >= left {
+		return in.token, nil
 	}
-	v := secret.New(token)
-	a.client.learn(v)
-	return v, nil
+	err := a.client.retrying(ctx, true, func() error { return a.mint(ctx, in) })
+	if forge.IsKind(err, forge.KindNotFound) {
+		a.forget(sc.id)
+	}
+	return in.token, err
 }
 
-func (a *appAuth) get(id int64) *installation {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	in, ok := a.byID[id]
-	if !ok {
-		in = &installation{id: id, turn: make(chan struct{}, 1)}
-		a.byID[id] = in
-	}
-	return in
-}
-
-// freshen forgets a token that has less than `left` to live.
-func (in *installation) freshen(a *appAuth, left time.Duration) error {
-	if in.tr != nil {
-		ends, _, err := in.tr.Expiry()
-		if err == nil && ends.Sub(a.client.clock.Now()) >= left {
-			return nil
-		}
-	}
+// mint asks for a new token. Minting twice does no harm.
+func (a *appAuth) mint(ctx context.Context, in *installation) error {
+	in.token = secret.Value{}
+	op := fmt.Sprintf("minting a token for installation %d", in.id)
 	jwt, err := a.transport()
 	if err != nil {
 		return err
 	}
-	in.tr = ghinstallation.NewFromAppsTransport(jwt, in.id)
+	tr := ghinstallation.NewFromAppsTransport(jwt, in.id)
+	if in.repo != "" {
+		tr.InstallationTokenOptions = &github.InstallationTokenOptions{Repositories: []string{in.repo}}
+	}
+	ctx, cancel := context.WithTimeoutCause(ctx, a.client.timeout, fmt.Errorf("no answer within %s", a.client.timeout))
+	defer cancel()
+	text, err := tr.Token(ctx)
+	if err != nil {
+		return named(ctx, op, err)
+	}
+	ends, _, err := tr.Expiry()
+	if err != nil || text == "" {
+		return &forge.Error{Kind: forge.KindTransient, Op: op, Err: errors.New("the answer holds no token")}
+	}
+	in.token, in.ends = secret.New(text), ends
+	a.client.learn(in.token)
 	return nil
+}
+
+func (a *appAuth) get(sc scope) *installation {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	in, ok := a.byScope[sc]
+	if !ok {
+		in = &installation{scope: sc, turn: make(chan struct{}, 1)}
+		a.byScope[sc] = in
+	}
+	return in
+}
+
+// drop forgets the tokens of an installation; a.mu is held.
+func (a *appAuth) drop(id int64) {
+	maps.DeleteFunc(a.byScope, func(sc scope, _ *installation) bool { return sc.id == id })
 }

@@ -119,5 +119,5 @@ func (a *appAuth) forget(id int64) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	maps.DeleteFunc(a.byRepo, func(_ string, known int64) bool { return known == id })
-	delete(a.byID, id)
+	a.drop(id)
 }
