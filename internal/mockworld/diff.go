@@ -146,13 +146,19 @@ func parseRaw(raw []byte) []*diffFile {
 	return files
 }
 
+// splitPatch cuts a diff into the parts of its files.
 func splitPatch(text string) []string {
 	var chunks []string
+	start, at := 0, 0
 	for line := range strings.Lines(text) {
-		if strings.HasPrefix(line, "diff --git ") || len(chunks) == 0 {
-			chunks = append(chunks, "")
+		if at > start && strings.HasPrefix(line, "diff --git ") {
+			chunks = append(chunks, text[start:at])
+			start = at
 		}
-		chunks[len(chunks)-1] += line
+		at += len(line)
+	}
+	if at > start {
+		chunks = append(chunks, text[start:at])
 	}
 	return chunks
 }
@@ -167,7 +173,11 @@ func (f *diffFile) read(chunk string) {
 	oldLine, newLine, pos, lines := 0, 0, -1, 0
 	header := ""
 	for line := range strings.Lines(chunk) {
-		if m := hunkHeader.FindStringSubmatch(line); m != nil {
+		var m []string
+		if strings.HasPrefix(line, "@@ ") {
+			m = hunkHeader.FindStringSubmatch(line)
+		}
+		if m != nil {
 			oldLine, _ = strconv.Atoi(m[1])
 			newLine, _ = strconv.Atoi(m[2])
 			header = strings.TrimRight(line, "\n")
@@ -192,8 +202,9 @@ func (f *diffFile) read(chunk string) {
 				oldLine++
 			}
 		}
-		lines++
-		patch.WriteString(line)
+		if lines++; lines <= maxPatchLines {
+			patch.WriteString(line)
+		}
 	}
 	if lines <= maxPatchLines {
 		f.patch = strings.TrimRight(patch.String(), "\n")

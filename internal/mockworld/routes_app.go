@@ -24,7 +24,6 @@ func appRoutes() []*route {
 		{method: "DELETE", pattern: "/installation/token", handle: revokeSelf},
 		{method: "GET", pattern: "/rate_limit", free: true, handle: rateLimit},
 		{method: "GET", pattern: "/meta", handle: meta},
-		{method: "GET", pattern: "/", handle: rootAPI},
 	}
 }
 
@@ -257,8 +256,4 @@ func rateLimit(w *World, c *call) (*reply, error) {
 
 func meta(_ *World, _ *call) (*reply, error) {
 	return ok(obj{"verifiable_password_authentication": false, "installed_version": "3.14.0"})
-}
-
-func rootAPI(w *World, _ *call) (*reply, error) {
-	return ok(obj{"current_user_url": w.api("/user"), "rate_limit_url": w.api("/rate_limit"), "repository_url": w.api("/repos/{owner}/{repo}")})
 }

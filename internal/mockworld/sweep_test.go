@@ -44,7 +44,6 @@ func TestEveryRoute(t *testing.T) {
 		token        string
 		body         any
 	}{
-		{200, "GET", "/", "", nil},
 		{200, "GET", "/user", "tok-ann", nil},
 		{200, "GET", "/users/rita", "", nil},
 		{200, "GET", "/app", jwt, nil},
