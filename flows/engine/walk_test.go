@@ -29,7 +29,7 @@ func TestLinear(t *testing.T) {
 	})
 	id := w.begin(three)
 	out := w.walk(id)
-	w.want(out, "ended ok : a b c done")
+	w.want(out, "ended ok: a b c done")
 	if seen != 2 {
 		t.Errorf("c saw n = %d, want 2", seen)
 	}
@@ -70,7 +70,7 @@ edges:
 		w := newWorld(t, map[string]action{"a": sets("n", 3, "result", "ok")})
 		x, y, _ := strings.Cut(order, " ")
 		id := w.begin(strings.NewReplacer("X", x, "Y", y).Replace(src))
-		w.want(w.walk(id), "ended ok : a "+x+" done")
+		w.want(w.walk(id), "ended ok: a "+x+" done")
 		want := []checkpoints.Guard{{To: "done", When: "state.n > 5"}, {To: x, When: "state.n > 0", Taken: true}}
 		if diff := cmp.Diff(want, w.history(id)[0].Guards); diff != "" {
 			t.Errorf("guards of a (-want +got):\n%s", diff)
@@ -102,7 +102,7 @@ func TestLoop(t *testing.T) {
 			return flows.Result{Delta: flows.Delta{"n": c.In.Int("n") + 1, "result": "ok"}}, nil
 		}})
 		src := strings.NewReplacer("KIND", kind, "MAX", "5").Replace(looping)
-		w.want(w.walk(w.begin(src)), "ended ok : a check again a check again a check done")
+		w.want(w.walk(w.begin(src)), "ended ok: a check again a check again a check done")
 	}
 }
 
@@ -112,7 +112,7 @@ func TestLoopExhausted(t *testing.T) {
 	w := newWorld(t, nil) // n stays 0
 	src := strings.NewReplacer("KIND", "step", "MAX", "2").Replace(looping)
 	id := w.begin(src)
-	w.want(w.walk(id), "ended needs_human : a check again a check again a check again done")
+	w.want(w.walk(id), "ended needs_human: a check again a check again a check again done")
 	h := w.history(id)
 	if last := h[len(h)-2]; last.Outcome != "exhausted" || last.Visit != 3 {
 		t.Errorf("last loop = %+v", last)
@@ -184,7 +184,7 @@ edges:
 	} {
 		w := newWorld(t, map[string]action{"a": fail, "b": sets("result", "ok")})
 		id := w.begin(src)
-		w.want(w.walk(id), "ended ok : a b done")
+		w.want(w.walk(id), "ended ok: a b done")
 		if got := w.history(id)[0].Outcome; got != name {
 			t.Errorf("outcome = %s, want %s", got, name)
 		}
@@ -299,7 +299,7 @@ func TestInIsNarrow(t *testing.T) {
 		}
 		return flows.Result{Delta: flows.Delta{"result": "ok"}}, nil
 	}})
-	w.want(w.walk(w.begin(three)), "ended ok : a b c done")
+	w.want(w.walk(w.begin(three)), "ended ok: a b c done")
 }
 
 // Covers: HF10.
