@@ -29,7 +29,18 @@ type toy struct {
 	cancel   context.CancelFunc
 	gone     chan struct{}
 	url      string
-	code     error
+
+	mu   sync.Mutex
+	code error
+}
+
+// ends keeps how it ended: the first word counts.
+func (t *toy) ends(err error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.code == nil {
+		t.code = err
+	}
 }
 
 func (l *toyLauncher) Start(ctx context.Context, b Bot) (Process, error) {
@@ -59,7 +70,7 @@ func (l *toyLauncher) Start(ctx context.Context, b Bot) (Process, error) {
 		defer poll.Stop()
 		for {
 			if err := t.look(life); err != nil && life.Err() == nil {
-				t.code = err
+				t.ends(err)
 				return
 			}
 			select {
@@ -73,13 +84,15 @@ func (l *toyLauncher) Start(ctx context.Context, b Bot) (Process, error) {
 	return t, nil
 }
 
-func (t *toy) Kill()              { t.code = errors.New("killed"); t.cancel() }
+func (t *toy) Kill()              { t.ends(errors.New("killed")); t.cancel() }
 func (t *toy) Terminate()         { t.cancel() }
 func (t *toy) WebhookURL() string { return t.url }
 
 func (t *toy) Wait(ctx context.Context) error {
 	select {
 	case <-t.gone:
+		t.mu.Lock()
+		defer t.mu.Unlock()
 		return t.code
 	case <-ctx.Done():
 		return ctx.Err()
