@@ -40,7 +40,7 @@ func (p Prompt) Render() (system, first string) {
 			b.WriteString("\n\n")
 		}
 		if s.Title != "" {
-			b.WriteString("## " + oneLine(s.Title) + "\n\n")
+			b.WriteString("## " + neutralise(oneLine(CleanUntrusted(s.Title))) + "\n\n")
 		}
 		if s.Untrusted {
 			b.WriteString(fence(s.Title, s.Text))
