@@ -7,16 +7,12 @@ import (
 	"testing"
 	"time"
 
-	"go.uber.org/goleak"
-
 	"github.com/pipelinebot/pipelinebot/checkpoints"
 	"github.com/pipelinebot/pipelinebot/checkpoints/sqlite"
 	"github.com/pipelinebot/pipelinebot/internal/queue"
 	"github.com/pipelinebot/pipelinebot/internal/queue/queuetest"
 	"github.com/pipelinebot/pipelinebot/internal/queue/river"
 )
-
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 func open(t testing.TB, o river.Options) (*sqlite.Store, *river.Queue) {
 	t.Helper()
