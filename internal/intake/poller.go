@@ -35,8 +35,11 @@ type PollerOptions struct {
 	// Labels are all labels of the pipeline, Repos the repositories.
 	Labels []string
 	Repos  func(ctx context.Context) ([]forge.Repo, error)
-	// Interval is the pause between rounds, 0 for 30 s.
-	Interval time.Duration
+	// Interval is the pause between rounds, 0 for 30 s; it is longer when the
+	// rounds of a minute would make more than RequestsPerMinute reads, 0 for
+	// 600.
+	Interval          time.Duration
+	RequestsPerMinute int
 	// Clock may be nil for the machine's, Log for none.
 	Clock clock.Clock
 	Log   *slog.Logger
@@ -61,6 +64,8 @@ const (
 type Poller struct {
 	PollerOptions
 
+	meter *meter
+
 	mu     sync.Mutex
 	round  int
 	paused map[string]time.Time // by repository, until when
@@ -84,7 +89,12 @@ func NewPoller(o PollerOptions) *Poller {
 	if o.Skip == nil {
 		o.Skip = func(forge.Comment) bool { return false }
 	}
-	return &Poller{PollerOptions: o, paused: map[string]time.Time{}, failed: map[string]bool{}}
+	if o.RequestsPerMinute <= 0 {
+		o.RequestsPerMinute = defaultPerMinute
+	}
+	m := &meter{source: o.Source, clock: o.Clock, most: o.RequestsPerMinute}
+	o.Source = m
+	return &Poller{PollerOptions: o, meter: m, paused: map[string]time.Time{}, failed: map[string]bool{}}
 }
 
 // Run polls at once and then every Interval, until ctx ends, whose cause it
@@ -104,7 +114,7 @@ func (p *Poller) Run(ctx context.Context) error {
 		} else {
 			p.Log.ErrorContext(ctx, "polling round given up", "error", err)
 		}
-		if err := clock.Sleep(ctx, p.Clock, p.Interval); err != nil {
+		if err := clock.Sleep(ctx, p.Clock, max(p.Interval, p.meter.delay())); err != nil {
 			return err
 		}
 	}

@@ -412,6 +412,42 @@ func TestRunPollsAtOnceThenEveryInterval(t *testing.T) {
 	}
 }
 
+func TestAShortIntervalSlowsDownBeforeTheLimit(t *testing.T) {
+	t.Parallel()
+	began := make(chan time.Time, 16)
+	var clk *clock.Fake
+	r := newRig(t, func(o *intake.PollerOptions) {
+		o.Interval, o.RequestsPerMinute = time.Second, 9
+		clk = o.Clock.(*clock.Fake)
+		o.Repos = func(context.Context) ([]forge.Repo, error) { began <- clk.Now(); return []forge.Repo{widgets}, nil }
+	})
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error)
+	go func() { done <- r.poller.Run(ctx) }()
+	var at []time.Duration
+	for range 5 {
+		// Second by second, until the round has begun.
+		for waiting := true; waiting; {
+			select {
+			case now := <-began:
+				at = append(at, now.Sub(start))
+				waiting = false
+			default:
+				if clk.Waiting() > 0 {
+					clk.Advance(time.Second)
+				}
+			}
+		}
+	}
+	cancel()
+	<-done
+	// Three listings a round, so three rounds a minute.
+	want := []time.Duration{0, time.Second, 2 * time.Second, time.Minute, 61 * time.Second}
+	if diff := cmp.Diff(want, at); diff != "" {
+		t.Errorf("rounds began at (-want +got):\n%s", diff)
+	}
+}
+
 func TestRunGivesUpWhenTheStoreKeepsFailing(t *testing.T) {
 	t.Parallel()
 	broken := errors.New("disk full")
