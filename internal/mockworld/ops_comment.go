@@ -86,15 +86,16 @@ func (w *World) deleteComment(c *comment, by *account) {
 	w.emitComment(c, "deleted", by, nil)
 }
 
-// closers finds GitHub's closing keywords.
-func closers() *regexp.Regexp {
-	return regexp.MustCompile(`(?i)\b(?:close[sd]?|fix(?:e[sd])?|resolve[sd]?)\b:?[ \t]+(?:([\w.-]+/[\w.-]+))?#(\d+)\b`)
-}
+// closers finds GitHub's closing keywords, mentions finds #7 and owner/name#7.
+var (
+	closers  = regexp.MustCompile(`(?i)\b(?:close[sd]?|fix(?:e[sd])?|resolve[sd]?)\b:?[ \t]+(?:([\w.-]+/[\w.-]+))?#(\d+)\b`)
+	mentions = regexp.MustCompile(`(?:^|[\s(\[,:])([\w.-]+/[\w.-]+)?#(\d+)\b`)
+)
 
 // closing are the issues of the repository that the text says it closes.
 func (w *World) closing(r *repository, body string) []*issue {
 	var found []*issue
-	for _, m := range closers().FindAllStringSubmatch(body, -1) {
+	for _, m := range closers.FindAllStringSubmatch(body, -1) {
 		if m[1] != "" && !strings.EqualFold(m[1], r.full()) {
 			continue
 		}
@@ -112,8 +113,7 @@ func (w *World) closing(r *repository, body string) []*issue {
 // crossReference puts a cross-referenced entry on the timeline of each issue
 // that a text mentions as #7 or owner/name#7, once a source.
 func (w *World) crossReference(from *issue, body string, by *account) {
-	re := regexp.MustCompile(`(?:^|[\s(\[,:])([\w.-]+/[\w.-]+)?#(\d+)\b`)
-	for _, m := range re.FindAllStringSubmatch(body, -1) {
+	for _, m := range mentions.FindAllStringSubmatch(body, -1) {
 		r := from.repo
 		if m[1] != "" {
 			if r = w.repos[key(m[1])]; r == nil {

@@ -67,7 +67,7 @@ func (w *World) apply(c *checkRun, in checkIn) error {
 		}
 		for _, s := range []*string{o.Summary, o.Text} {
 			if len([]rune(text(s))) > 65_535 {
-				return invalidWhy("CheckRun", "output", "Only 65535 characters are allowed; "+"the text is longer")
+				return invalidWhy("CheckRun", "output", "Only 65535 characters are allowed; the text is longer")
 			}
 		}
 		if len(o.Annotations) > 50 {
@@ -248,19 +248,16 @@ func combinedStatus(w *World, c *call) (*reply, error) {
 	}
 	list := latestStatuses(c.repo, sha)
 	// Without any status GitHub says pending.
-	total := "pending"
+	n := map[string]int{}
 	for _, s := range list {
-		switch {
-		case s.state == "error" || s.state == "failure":
-			total = "failure"
-		case total != "failure" && s.state == "pending":
-			total = "waiting"
-		case total == "pending":
-			total = "success"
-		}
+		n[s.state]++
 	}
-	if total == "waiting" {
-		total = "pending"
+	total := "pending"
+	switch {
+	case n["error"]+n["failure"] > 0:
+		total = "failure"
+	case n["success"] > 0 && n["pending"] == 0:
+		total = "success"
 	}
 	out := []any{}
 	for _, s := range page(c, list) {

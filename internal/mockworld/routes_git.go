@@ -81,10 +81,12 @@ func matchingRefs(w *World, c *call) (*reply, error) {
 	return ok(list)
 }
 
-// mayWrite refuses references that only GitHub writes, and workflow files
-// from a token without the permission for them.
+var refName = regexp.MustCompile(`^refs/(heads|tags|[a-z][a-z0-9-]*)/[^ ~^:?*\[\\]+$`)
+
+// mayWrite refuses references that only GitHub writes and commits that are
+// not there.
 func (w *World) mayWrite(c *call, ref, sha string) error {
-	if !regexp.MustCompile(`^refs/(heads|tags|[a-z][a-z0-9-]*)/[^ ~^:?*\[\\]+$`).MatchString(ref) || strings.Contains(ref, "..") || strings.HasPrefix(ref, "refs/pull/") {
+	if !refName.MatchString(ref) || strings.Contains(ref, "..") || strings.HasPrefix(ref, "refs/pull/") {
 		return refuse(http.StatusUnprocessableEntity, "Reference name is not valid: %s", ref)
 	}
 	if sha == "" {

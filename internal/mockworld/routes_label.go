@@ -126,6 +126,8 @@ func repoLabels(w *World, c *call) (*reply, error) {
 	return all(c, c.repo.labels, func(l *label) obj { return w.labelJSON(c.repo, l) })
 }
 
+var hexColor = regexp.MustCompile(`^[0-9a-fA-F]{6}$`)
+
 // labelIn is what creating and editing a label take.
 type labelIn struct {
 	Name        *string `json:"name"`
@@ -139,7 +141,7 @@ func (c *call) labelIn() (labelIn, error) {
 	if err := c.decode(&in); err != nil {
 		return in, err
 	}
-	if in.Color != nil && !regexp.MustCompile(`^[0-9a-fA-F]{6}$`).MatchString(*in.Color) {
+	if in.Color != nil && !hexColor.MatchString(*in.Color) {
 		return in, invalid("Label", "color", "invalid")
 	}
 	if in.Description != nil && len([]rune(*in.Description)) > 100 {
