@@ -1,0 +1,108 @@
+package app
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/pipelinebot/pipelinebot/checkpoints"
+	"github.com/pipelinebot/pipelinebot/checkpoints/sqlite"
+	"github.com/pipelinebot/pipelinebot/internal/clock"
+	"github.com/pipelinebot/pipelinebot/internal/config"
+	"github.com/pipelinebot/pipelinebot/internal/forge"
+	"github.com/pipelinebot/pipelinebot/internal/queue/river"
+)
+
+// databaseFile is the store's file in the data folder.
+const databaseFile = "pipelinebot.db"
+
+// Reader is what a command reads of the store, beside a daemon.
+type Reader interface {
+	Get(ctx context.Context, id string) (checkpoints.Run, error)
+	List(ctx context.Context, f checkpoints.Filter) ([]checkpoints.Run, error)
+	History(ctx context.Context, id string) ([]checkpoints.NodeRecord, error)
+	Inbox(ctx context.Context, limit int) ([]checkpoints.InboxEvent, error)
+	Received(ctx context.Context, id string) (checkpoints.InboxEvent, error)
+	Close() error
+}
+
+// OpenReader opens the store to read beside a daemon.
+func OpenReader(ctx context.Context, cfg *config.Config) (Reader, error) {
+	return sqlite.Open(ctx, sqlite.Options{Path: filepath.Join(cfg.DataDir, databaseFile), Mode: sqlite.ReadOnly})
+}
+
+// FindRun returns the run whose id is, or begins with, the given text; the end
+// of an id is accepted too, since the beginnings of recent ids are alike.
+func FindRun(ctx context.Context, r Reader, id string) (checkpoints.Run, error) {
+	if run, err := r.Get(ctx, id); err == nil {
+		return run, nil
+	}
+	runs, err := r.List(ctx, checkpoints.Filter{Limit: 10_000})
+	if err != nil {
+		return checkpoints.Run{}, fmt.Errorf("looking for run %s: %w", id, err)
+	}
+	var found []checkpoints.Run
+	for _, run := range runs {
+		if len(id) >= 4 && (strings.HasPrefix(run.ID, id) || strings.HasSuffix(run.ID, id)) {
+			found = append(found, run)
+		}
+	}
+	switch len(found) {
+	case 1:
+		return found[0], nil
+	case 0:
+		return checkpoints.Run{}, fmt.Errorf("there is no run %q; `pipelinebot runs list` shows them: %w", id, checkpoints.ErrNotFound)
+	}
+	return checkpoints.Run{}, fmt.Errorf("%d runs match %q; give more of the id", len(found), id)
+}
+
+// Send puts an operator's event into the inbox, beside a daemon or for the
+// next one, and returns the row's id.
+func Send(ctx context.Context, cfg *config.Config, ev forge.Event) (rowID string, err error) {
+	store, err := sqlite.Open(ctx, sqlite.Options{Path: filepath.Join(cfg.DataDir, databaseFile), Mode: sqlite.Shared})
+	if err != nil {
+		return "", err
+	}
+	defer func() { _ = store.Close() }()
+	q, err := river.New(ctx, river.Options{DB: store.DB()})
+	if err != nil {
+		return "", err
+	}
+	store.SetEnqueuer(q.Enqueue)
+	return receive(ctx, store, ev)
+}
+
+// receive stores an operator's event.
+func receive(ctx context.Context, in checkpoints.Inbox, ev forge.Event) (string, error) {
+	now := clock.Real{}.Now()
+	ev.Source, ev.At = "cli", now
+	body, err := json.Marshal(ev)
+	if err != nil {
+		return "", fmt.Errorf("encoding the event: %w", err)
+	}
+	row := checkpoints.InboxEvent{ID: checkpoints.NewID(now), Kind: string(ev.Kind), Body: body, At: now}
+	row.Key = "operator/" + row.ID
+	if _, err := in.Receive(ctx, row); err != nil {
+		return "", fmt.Errorf("storing the event: %w", err)
+	}
+	return row.ID, nil
+}
+
+// AwaitDecision waits until an inbox row is decided, or for at most limit; the
+// row's Decision is then still empty.
+func AwaitDecision(ctx context.Context, r Reader, rowID string, limit time.Duration) (checkpoints.InboxEvent, error) {
+	ctx, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	for {
+		row, err := r.Received(context.WithoutCancel(ctx), rowID)
+		if err != nil {
+			return row, fmt.Errorf("reading inbox row %s: %w", rowID, err)
+		}
+		if row.Decision != "" || clock.Sleep(ctx, clock.Real{}, 50*time.Millisecond) != nil {
+			return row, nil
+		}
+	}
+}

@@ -1,0 +1,61 @@
+package app
+
+import (
+	"context"
+	"time"
+
+	"github.com/pipelinebot/pipelinebot/checkpoints"
+	"github.com/pipelinebot/pipelinebot/flows/engine"
+	"github.com/pipelinebot/pipelinebot/internal/worker"
+)
+
+// Observer is told what happens. Calls come from several goroutines; they must
+// return at once.
+type Observer interface {
+	// Node is told of a node's start and end.
+	Node(ev NodeEvent)
+	// RunEnded is told of a phase's end.
+	RunEnded(run checkpoints.Run, status checkpoints.Status)
+}
+
+// NodeEvent is one node's start or end.
+type NodeEvent struct {
+	Run     string            `json:"run"`
+	Issue   string            `json:"issue"`
+	Phase   string            `json:"phase"`
+	Node    string            `json:"node"`
+	Kind    string            `json:"kind"`
+	Visit   int               `json:"visit"`
+	Stage   string            `json:"stage"` // start, end, retry, beat
+	Outcome string            `json:"outcome,omitempty"`
+	Note    string            `json:"note,omitempty"`
+	Took    time.Duration     `json:"took_ns,omitempty"`
+	Usage   checkpoints.Usage `json:"usage,omitzero"`
+}
+
+func (a *App) hooks(w *worker.Worker) engine.Hooks {
+	return engine.Hooks{
+		KillSwitch:   w.KillSwitch,
+		BeforeEffect: w.CheckEffect,
+		OnNode:       a.onNode,
+	}
+}
+
+func (a *App) onNode(ctx context.Context, ev engine.NodeEvent) {
+	if ev.Stage == engine.End {
+		a.Log.InfoContext(ctx, "node done", "run", ev.Run.ID, "issue", ev.Run.Key, "node", ev.Node, "attempt", ev.Attempt,
+			"outcome", string(ev.Outcome), "took", ev.Took, "note", ev.Note)
+	}
+	if a.Observer != nil {
+		a.Observer.Node(NodeEvent{
+			Run: ev.Run.ID, Issue: ev.Run.Key, Phase: ev.Run.Phase, Node: ev.Node, Kind: string(ev.Kind), Visit: ev.Visit,
+			Stage: string(ev.Stage), Outcome: string(ev.Outcome), Note: ev.Note, Took: ev.Took, Usage: ev.Usage,
+		})
+	}
+}
+
+func (a *App) ended(run checkpoints.Run, status checkpoints.Status) {
+	if a.Observer != nil {
+		a.Observer.RunEnded(run, status)
+	}
+}

@@ -1,0 +1,190 @@
+package app
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/pipelinebot/pipelinebot/checkpoints"
+	"github.com/pipelinebot/pipelinebot/internal/clock"
+	"github.com/pipelinebot/pipelinebot/internal/forge"
+	"github.com/pipelinebot/pipelinebot/internal/intake"
+	"github.com/pipelinebot/pipelinebot/internal/queue"
+)
+
+const (
+	// leaseTime is how long a claim lasts without renewal.
+	leaseTime = 15 * time.Second
+	// sweepEvery is how often expired leases, past deadlines and lost tokens
+	// are looked for; tokenAge is when a token counts as lost.
+	sweepEvery = time.Second
+	tokenAge   = 10 * time.Second
+	// drainTime is how long a shutdown waits for nodes in flight.
+	drainTime = 20 * time.Second
+)
+
+// Run serves until ctx ends, then drains and closes the store.
+func (a *App) Run(ctx context.Context) (err error) {
+	defer func() { err = errors.Join(err, a.Close()) }()
+	// The only daemon on the file: whatever was claimed is claimed no more.
+	if err := a.store.ExpireAll(ctx); err != nil {
+		return fmt.Errorf("freeing the runs of an earlier process: %w", err)
+	}
+	listener, err := net.Listen("tcp", a.cfg.Listen)
+	if err != nil {
+		return fmt.Errorf("listening on %s: %w", a.cfg.Listen, err)
+	}
+	server := &http.Server{Handler: a.routes(), ReadHeaderTimeout: 10 * time.Second}
+	if err := a.queue.Start(ctx, a.handle); err != nil {
+		return errors.Join(err, listener.Close())
+	}
+	background, stop := context.WithCancel(context.WithoutCancel(ctx))
+	var group sync.WaitGroup
+	failed := make(chan error, 2)
+	group.Go(func() {
+		if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
+			failed <- fmt.Errorf("serving webhooks: %w", err)
+		}
+	})
+	group.Go(func() { a.sweep(background) })
+	group.Go(func() {
+		if err := a.poller().Run(background); err != nil && background.Err() == nil {
+			failed <- fmt.Errorf("polling: %w", err)
+		}
+	})
+	a.Log.InfoContext(ctx, "ready", "listen", listener.Addr().String(), "sandbox", a.sandbox,
+		"webhooks", a.cfg.GitHub.Webhooks, "repositories", len(a.cfg.Repositories))
+	if a.Ready != nil {
+		a.Ready(listener.Addr().String())
+	}
+	select {
+	case <-ctx.Done():
+	case err = <-failed:
+	}
+	a.Log.InfoContext(background, "shutting down: no new work, nodes in flight are ended")
+	err = errors.Join(err, a.shutdown(background, server))
+	stop()
+	group.Wait()
+	return err
+}
+
+func (a *App) shutdown(ctx context.Context, server *http.Server) error {
+	ctx, cancel := context.WithTimeout(ctx, drainTime)
+	defer cancel()
+	err := server.Shutdown(ctx)
+	a.worker.Drain()
+	return errors.Join(err, a.queue.Stop(ctx))
+}
+
+// handle is the queue's handler.
+func (a *App) handle(ctx context.Context, t queue.Token) error {
+	if mine, err := a.mine(ctx, t); err != nil || !mine {
+		return err
+	}
+	if t.Kind == queue.Event {
+		return a.dispatch.Handle(ctx, t.ID)
+	}
+	return a.worker.Handle(ctx, t)
+}
+
+// mine reports that a token concerns the one issue that is worked on, if there
+// is such a one; other work stays for the next daemon.
+func (a *App) mine(ctx context.Context, t queue.Token) (bool, error) {
+	if a.Only == nil {
+		return true, nil
+	}
+	if t.Kind == queue.Run {
+		run, err := a.store.Get(ctx, t.ID)
+		return strings.EqualFold(run.Key, a.Only.String()), err
+	}
+	row, err := a.store.Received(ctx, t.ID)
+	if err != nil {
+		return false, err
+	}
+	var ev forge.Event
+	if err := json.Unmarshal(row.Body, &ev); err != nil {
+		return false, nil //nolint:nilerr // not ours to judge
+	}
+	return strings.EqualFold(ev.Issue.String(), a.Only.String()), nil
+}
+
+// sweep looks for work that nobody holds: at once, then every second.
+func (a *App) sweep(ctx context.Context) {
+	for {
+		if _, err := a.store.Sweep(ctx, tokenAge); err != nil && ctx.Err() == nil {
+			a.Log.ErrorContext(ctx, "sweep failed", "error", err)
+		}
+		if clock.Sleep(ctx, a.clock, sweepEvery) != nil {
+			return
+		}
+	}
+}
+
+func (a *App) routes() http.Handler {
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) {
+		_, _ = w.Write([]byte("ok\n"))
+	})
+	if a.cfg.GitHub.Webhooks {
+		mux.Handle("/webhook", intake.Handler(intake.Options{
+			Secrets: a.cfg.GitHub.WebhookSecrets, Inbox: a.store, Clock: a.clock, Log: a.Log,
+		}))
+	}
+	return mux
+}
+
+func (a *App) poller() *intake.Poller {
+	return intake.NewPoller(intake.PollerOptions{
+		Source: a.forge, Inbox: a.store, Interest: a.interest, Labels: a.cfg.Labels.All(),
+		Repos:    func(context.Context) ([]forge.Repo, error) { return a.repos(), nil },
+		Interval: a.cfg.GitHub.PollInterval, Clock: a.clock, Log: a.Log,
+	})
+}
+
+func (a *App) repos() []forge.Repo {
+	if a.Only != nil {
+		return []forge.Repo{a.Only.Repo}
+	}
+	repos := make([]forge.Repo, len(a.cfg.Repositories))
+	for i, r := range a.cfg.Repositories {
+		repos[i] = r.Repo
+	}
+	return repos
+}
+
+// interest is the issues to watch although they may have no label: those with
+// an open run or a stop.
+func (a *App) interest(ctx context.Context) ([]forge.Ref, error) {
+	runs, err := a.store.List(ctx, checkpoints.Filter{Limit: 100_000, Statuses: []checkpoints.Status{
+		checkpoints.Ready, checkpoints.Running, checkpoints.Waiting, checkpoints.Halted,
+	}})
+	if err != nil {
+		return nil, err
+	}
+	stops, err := a.store.ListStops(ctx)
+	if err != nil {
+		return nil, err
+	}
+	seen := map[string]bool{}
+	var refs []forge.Ref
+	add := func(key string) {
+		ref, err := forge.ParseRef(key)
+		if err == nil && !seen[key] {
+			seen[key] = true
+			refs = append(refs, ref)
+		}
+	}
+	for _, r := range runs {
+		add(r.Key)
+	}
+	for _, s := range stops {
+		add(s.Scope)
+	}
+	return refs, nil
+}

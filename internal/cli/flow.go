@@ -1,0 +1,140 @@
+package cli
+
+import (
+	"fmt"
+	"text/tabwriter"
+
+	"github.com/spf13/cobra"
+
+	"github.com/pipelinebot/pipelinebot/flows"
+	"github.com/pipelinebot/pipelinebot/internal/app"
+	"github.com/pipelinebot/pipelinebot/internal/config"
+)
+
+func (s *shell) flowCommand() *cobra.Command {
+	var dir string
+	list := &cobra.Command{
+		Use: "list", Short: "List flows, which one wins and which are invalid", Args: cobra.NoArgs,
+		RunE: func(*cobra.Command, []string) error {
+			c, err := s.catalog(dir)
+			if err != nil {
+				return err
+			}
+			return s.listFlows(c.List())
+		},
+	}
+	check := &cobra.Command{
+		Use: "check [NAME]", Short: "Check flows and print their layers", Args: cobra.MaximumNArgs(1),
+		RunE: func(_ *cobra.Command, args []string) error {
+			c, err := s.catalog(dir)
+			if err != nil {
+				return err
+			}
+			return s.checkFlows(c, args)
+		},
+	}
+	graph := &cobra.Command{
+		Use: "graph NAME", Short: "Draw a flow as Mermaid", Args: cobra.ExactArgs(1),
+		RunE: func(_ *cobra.Command, args []string) error {
+			c, err := s.catalog(dir)
+			if err != nil {
+				return err
+			}
+			f, err := winner(c, args[0])
+			if err != nil {
+				return err
+			}
+			if s.json {
+				s.emit(map[string]any{"name": f.Name(), "mermaid": flows.Mermaid(f)})
+				return nil
+			}
+			fmt.Fprint(s.Out, flows.Mermaid(f))
+			return nil
+		},
+	}
+	c := group("flow", "List, check and draw flows", list, check, graph)
+	c.PersistentFlags().StringVar(&dir, "flows-dir", "", "folder with your flows; the configuration's flows_dir when absent")
+	return c
+}
+
+// catalog needs no configuration: without one only the built-in flows are
+// there.
+func (s *shell) catalog(dir string) (*flows.Catalog, error) {
+	if dir == "" {
+		if cfg, err := config.Load(s.config, s.Env); err == nil {
+			dir = cfg.FlowsDir
+		}
+	}
+	reg, err := app.Registry()
+	if err != nil {
+		return nil, err
+	}
+	c, err := app.Catalog(reg, dir)
+	if err != nil {
+		return nil, usage("%v", err)
+	}
+	return c, nil
+}
+
+func (s *shell) listFlows(entries []flows.Entry) error {
+	w := tabwriter.NewWriter(s.Out, 0, 4, 2, ' ', 0)
+	if !s.json {
+		fmt.Fprintln(w, "FLOW\tVERSION\tPHASE\tSOURCE\tFILE\tSTATE\tSHA256")
+	}
+	for _, e := range entries {
+		if s.json {
+			s.emit(e)
+			continue
+		}
+		state := "in use"
+		switch {
+		case len(e.Problems) > 0:
+			state = fmt.Sprintf("invalid, %d problems", len(e.Problems))
+		case !e.Wins:
+			state = "overridden"
+		}
+		fmt.Fprintf(w, "%s\t%d\t%s\t%s\t%s\t%s\t%.12s\n", e.Name, e.Version, orDash(e.Phase), e.Source, e.File, state, orDash(e.Hash))
+	}
+	return w.Flush()
+}
+
+func (s *shell) checkFlows(c *flows.Catalog, args []string) error {
+	bad, found := 0, false
+	for _, e := range c.List() {
+		if (len(args) == 1 && e.Name != args[0]) || (len(args) == 1 && !e.Wins) {
+			continue
+		}
+		found = true
+		if len(e.Problems) > 0 {
+			bad++
+		}
+		if s.json {
+			s.emit(e)
+			continue
+		}
+		if len(e.Problems) > 0 {
+			fmt.Fprintf(s.Out, "%s (%s): invalid\n%v\n", e.Name, e.Source, e.Problems)
+			continue
+		}
+		fmt.Fprintf(s.Out, "%s (%s): fine\n", e.Name, e.Source)
+		if f, err := c.Get(e.Name); err == nil && e.Wins {
+			fmt.Fprint(s.Out, flows.Layers(f))
+		}
+	}
+	switch {
+	case !found:
+		return usage("there is no flow %q; `pipelinebot flow list` shows them", args[0])
+	case bad > 0:
+		return &exitError{ExitUsage, fmt.Errorf("%d flows are invalid", bad)}
+	}
+	return nil
+}
+
+func winner(c *flows.Catalog, name string) (*flows.Flow, error) {
+	for _, e := range c.List() {
+		if e.Name == name {
+			return c.Get(name)
+		}
+	}
+	return nil, usage("there is no flow %q; `pipelinebot flow list` shows them", name)
+}

@@ -1,0 +1,125 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/pipelinebot/pipelinebot/checkpoints"
+	"github.com/pipelinebot/pipelinebot/internal/app"
+	"github.com/pipelinebot/pipelinebot/internal/config"
+	"github.com/pipelinebot/pipelinebot/internal/forge"
+	"github.com/pipelinebot/pipelinebot/labels"
+)
+
+func (s *shell) runCommand() *cobra.Command {
+	phase := string(labels.Triage)
+	c := &cobra.Command{
+		Use: "run OWNER/REPO#N", Short: "Start a phase for one issue and follow it", Args: cobra.ExactArgs(1),
+		Long: "run starts a phase as an operator, follows the issue and returns when the pipeline\n" +
+			"is through, waits for a person, or is halted. With a running `pipelinebot serve` on\n" +
+			"the same data the daemon does the work; otherwise this process does, for this\n" +
+			"issue alone.\n\n" +
+			"Exit codes: 0 done, 1 the pipeline said no, 2 usage, 3 waits for a person or halted.",
+		RunE: func(c *cobra.Command, args []string) error {
+			ref, err := forge.ParseRef(args[0])
+			if err != nil {
+				return usage("%v", err)
+			}
+			cfg, err := s.load()
+			if err != nil {
+				return err
+			}
+			label := cfg.Labels.For(labels.Phase(phase))
+			if label == "" {
+				return usage("there is no phase %q: use triage, plan, implement or review", phase)
+			}
+			ev := forge.Event{Kind: forge.ManualRun, Issue: ref, Label: label}
+			return s.runIssue(c.Context(), cfg, ev)
+		},
+	}
+	c.Flags().StringVar(&phase, "phase", phase, "triage, plan, implement or review")
+	return c
+}
+
+func (s *shell) runIssue(ctx context.Context, cfg *config.Config, ev forge.Event) error {
+	cfg.GitHub.Webhooks, cfg.Listen = false, "127.0.0.1:0"
+	a, err := app.New(ctx, cfg, app.Options{Log: logger(cfg, s.Err), Only: &ev.Issue})
+	if errors.Is(err, checkpoints.ErrInUse) {
+		return s.runByDaemon(ctx, cfg, ev)
+	}
+	if err != nil {
+		return err
+	}
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	ended := make(chan error, 1)
+	go func() {
+		err := a.Run(ctx)
+		ended <- err
+		stop()
+	}()
+	row, err := a.Receive(ctx, ev)
+	if err == nil {
+		err = s.follow(ctx, a.Store(), ev.Issue, row)
+	}
+	stop()
+	return errors.Join(err, <-ended)
+}
+
+func (s *shell) runByDaemon(ctx context.Context, cfg *config.Config, ev forge.Event) error {
+	row, err := app.Send(ctx, cfg, ev)
+	if err != nil {
+		return err
+	}
+	r, err := app.OpenReader(ctx, cfg)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = r.Close() }()
+	return s.follow(ctx, r, ev.Issue, row)
+}
+
+// follow prints what happens and turns the end into an exit code.
+func (s *shell) follow(ctx context.Context, r app.Reader, ref forge.Ref, row string) error {
+	decided, run, err := app.Follow(ctx, r, ref, row, s.printNode)
+	if err != nil {
+		return err
+	}
+	if run == nil {
+		return said("%s: %s", decided.Decision, decided.Explanation)
+	}
+	if s.json {
+		s.emit(runView(*run))
+	}
+	switch {
+	case run.Status == checkpoints.Halted:
+		return &exitError{ExitBusy, fmt.Errorf("the %s phase of %s is halted: %s", run.Phase, ref, run.Reason)}
+	case run.Status == checkpoints.Waiting:
+		return &exitError{ExitBusy, fmt.Errorf("the %s phase of %s waits for %s; the issue says what to do", run.Phase, ref, run.Wait.Event)}
+	case run.Status != checkpoints.Done || labels.After(labels.Phase(run.Phase), run.Result).To == nil || !wentWell(*run):
+		return said("the %s phase of %s ended with %s: %s", run.Phase, ref, run.Result, run.Reason)
+	}
+	if !s.json {
+		fmt.Fprintf(s.Out, "%s: %s, %s\n", ref, run.Phase, run.Result)
+	}
+	return nil
+}
+
+// wentWell reports that the run's result ends the pipeline as done.
+func wentWell(run checkpoints.Run) bool {
+	n := labels.Default()
+	t := labels.After(labels.Phase(run.Phase), run.Result)
+	return t.To != nil && t.To(n) == n.Done
+}
+
+func (s *shell) printNode(run checkpoints.Run, n checkpoints.NodeRecord) {
+	if s.json {
+		s.emit(map[string]any{"run": run.ID, "phase": run.Phase, "node": n})
+		return
+	}
+	fmt.Fprintf(s.Out, "%-10s %-16s %-8s %8s  %s\n", run.Phase, n.Node, n.Outcome, n.Took.Round(time.Millisecond), n.Note)
+}

@@ -1,0 +1,54 @@
+package cli
+
+import (
+	"fmt"
+	"io"
+	"log/slog"
+
+	"github.com/spf13/cobra"
+
+	"github.com/pipelinebot/pipelinebot/internal/app"
+	"github.com/pipelinebot/pipelinebot/internal/config"
+)
+
+func (s *shell) serveCommand() *cobra.Command {
+	return &cobra.Command{
+		Use: "serve", Short: "Serve webhooks and poll until stopped", Args: cobra.NoArgs,
+		Long: "serve answers webhooks, polls, and works on runs until it gets SIGTERM or SIGINT;\n" +
+			"then nothing new begins and what is in flight stays resumable. A second signal\n" +
+			"ends the process at once. With --json the first line of standard output is the\n" +
+			"address once it listens; the log goes to standard error.",
+		RunE: func(c *cobra.Command, _ []string) error {
+			cfg, err := s.load()
+			if err != nil {
+				return err
+			}
+			a, err := app.New(c.Context(), cfg, app.Options{Log: logger(cfg, s.Err), Ready: s.ready})
+			if err != nil {
+				return err
+			}
+			return a.Run(c.Context())
+		},
+	}
+}
+
+func (s *shell) ready(addr string) {
+	if s.json {
+		s.emit(map[string]any{"event": "ready", "listen": addr})
+		return
+	}
+	fmt.Fprintf(s.Out, "pipelinebot listens on %s\n", addr)
+}
+
+// logger writes the log as the configuration says.
+func logger(cfg *config.Config, w io.Writer) *slog.Logger {
+	var level slog.Level
+	if err := level.UnmarshalText([]byte(cfg.Log.Level)); err != nil {
+		level = slog.LevelInfo // checked when the configuration was read
+	}
+	o := &slog.HandlerOptions{Level: level}
+	if cfg.Log.Format == "json" {
+		return slog.New(slog.NewJSONHandler(w, o))
+	}
+	return slog.New(slog.NewTextHandler(w, o))
+}

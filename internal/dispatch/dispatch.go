@@ -1,0 +1,210 @@
+// Package dispatch turns an inbox row into what it means: it reads the issue
+// as it is now, authorises the actor, asks the label machine, and applies the
+// answer.
+//
+// It must not know HTTP, go-github or how runs are worked on. It may import
+// checkpoints, labels, internal/{clock,forge,handoff,queue}.
+package dispatch
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+
+	"github.com/pipelinebot/pipelinebot/checkpoints"
+	"github.com/pipelinebot/pipelinebot/internal/clock"
+	"github.com/pipelinebot/pipelinebot/internal/forge"
+	"github.com/pipelinebot/pipelinebot/labels"
+)
+
+// Forge is what a dispatcher does on the forge.
+type Forge interface {
+	forge.Reader
+	forge.Labels
+	AddComment(ctx context.Context, ref forge.Ref, body string) (forge.Comment, error)
+	Comments(ctx context.Context, ref forge.Ref) ([]forge.Comment, error)
+}
+
+// Store is the part of the store that it uses.
+type Store interface {
+	checkpoints.Runs
+	checkpoints.Effects
+	checkpoints.Stops
+	checkpoints.Inbox
+}
+
+// Starts builds the start of a run; handoff.Builder is one.
+type Starts interface {
+	First(ctx context.Context, ref forge.Ref, phase labels.Phase, trigger string) (checkpoints.StartReq, error)
+}
+
+// Interrupter reaches work in flight in this process.
+type Interrupter interface {
+	// Cancel ends the run's work as cancelled; false when it is not in flight.
+	Cancel(runID, result, reason string) bool
+	// Halt ends all work in flight of a stop's scope.
+	Halt(scope, reason string)
+}
+
+// Options are the parts of a Dispatcher; all are required.
+type Options struct {
+	Forge       Forge
+	Store       Store
+	Starts      Starts
+	Interrupter Interrupter
+	Machine     labels.Machine
+	// AllowedBots are account ids.
+	AllowedBots []int64
+	Clock       clock.Clock
+	Log         *slog.Logger
+}
+
+// Dispatcher handles inbox rows.
+type Dispatcher struct{ Options }
+
+// New returns a dispatcher.
+func New(o Options) *Dispatcher { return &Dispatcher{o} }
+
+// errLater leaves the row pending; the store's sweep brings it back.
+var errLater = errors.New("dispatch: not yet")
+
+// Handle works on one inbox row. An error leaves it pending.
+func (d *Dispatcher) Handle(ctx context.Context, rowID string) error {
+	row, err := d.Store.Received(ctx, rowID)
+	if err != nil {
+		return fmt.Errorf("reading inbox row %s: %w", rowID, err)
+	}
+	if row.Decision != "" {
+		return nil
+	}
+	var ev forge.Event
+	if err := json.Unmarshal(row.Body, &ev); err != nil {
+		return d.Store.Decided(ctx, rowID, "unreadable", "the row cannot be decoded: "+err.Error())
+	}
+	log := d.Log.With("issue", ev.Issue.String(), "repo", ev.Issue.Repo.String(), "delivery", rowID)
+	decision, in, err := d.decide(ctx, ev)
+	if err != nil {
+		return fmt.Errorf("deciding on %s of %s: %w", ev.Kind, ev.Issue, err)
+	}
+	why, err := d.apply(ctx, rowID, in, decision)
+	if errors.Is(err, errLater) {
+		log.InfoContext(ctx, "event waits", "rule", decision.Rule, "why", why)
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("applying %s to %s: %w", decision.Action, ev.Issue, err)
+	}
+	log.InfoContext(ctx, "event decided", "event", string(ev.Kind), "label", ev.Label, "rule", decision.Rule,
+		"action", string(decision.Action), "why", why)
+	if err := d.Store.Decided(ctx, rowID, string(decision.Action), why); err != nil {
+		return fmt.Errorf("recording the decision on %s: %w", rowID, err)
+	}
+	return nil
+}
+
+// decide gathers what the machine needs. The actor's permission is asked only
+// when it matters, since most events concern nobody.
+func (d *Dispatcher) decide(ctx context.Context, ev forge.Event) (labels.Decision, labels.Input, error) {
+	in, err := d.input(ctx, ev)
+	if err != nil {
+		return labels.Decision{}, in, err
+	}
+	first := d.Machine.Decide(in)
+	if in.Actor.Operator || first.Rule == "none" || first.Rule == "self" || first.Rule == "bot" {
+		return first, in, nil
+	}
+	if ev.Kind != forge.IssueClosed && ev.Kind != forge.IssueGone && ev.Kind != forge.IssueLocked {
+		if in.Actor.Permission, err = d.permission(ctx, in); err != nil {
+			return labels.Decision{}, in, err
+		}
+	}
+	return d.Machine.Decide(in), in, nil
+}
+
+func (d *Dispatcher) permission(ctx context.Context, in labels.Input) (forge.Permission, error) {
+	if in.Actor.ID == 0 && in.Actor.Login == "" {
+		return forge.None, nil // a deleted account
+	}
+	p, err := d.Forge.Permission(ctx, in.Event.Issue.Repo, in.Actor.Login)
+	if err != nil && !forge.IsKind(err, forge.KindNotFound) {
+		return forge.None, fmt.Errorf("asking what @%s may do: %w", in.Actor.Login, err)
+	}
+	return p, nil
+}
+
+func (d *Dispatcher) input(ctx context.Context, ev forge.Event) (labels.Input, error) {
+	in := labels.Input{Event: ev}
+	self, err := d.Forge.Self(ctx)
+	if err != nil {
+		return in, fmt.Errorf("asking who the bot is: %w", err)
+	}
+	issue, err := d.Forge.Issue(ctx, ev.Issue)
+	switch {
+	case forge.IsKind(err, forge.KindNotFound):
+		in.Event.Kind = forge.IssueGone
+	case err != nil:
+		return in, fmt.Errorf("reading the issue: %w", err)
+	}
+	in.Issue = issue
+	if in.Event, err = d.resolve(ctx, in.Event); err != nil {
+		return in, err
+	}
+	a := in.Event.Actor
+	in.Actor = labels.Actor{
+		Actor: a, Self: a.ID != 0 && a.ID == self.ID, Listed: slices.Contains(d.AllowedBots, a.ID),
+		Operator: ev.Source == "cli",
+	}
+	if in.Run, err = d.openRun(ctx, ev.Issue); err != nil {
+		return in, err
+	}
+	_, in.Stopped, err = d.Store.StopFor(ctx, ev.Issue.Repo.String(), ev.Issue.Number)
+	if err != nil {
+		return in, fmt.Errorf("reading the stops: %w", err)
+	}
+	return in, nil
+}
+
+// resolve finds a label event of a webhook in the issue's own log, whose id
+// makes it one with what the poller sees, and whose actor is authoritative.
+func (d *Dispatcher) resolve(ctx context.Context, ev forge.Event) (forge.Event, error) {
+	if (ev.Kind != forge.Labeled && ev.Kind != forge.Unlabeled) || ev.LogID != 0 || !d.ours(ev.Label) {
+		return ev, nil
+	}
+	log, err := d.Forge.Events(ctx, ev.Issue)
+	if err != nil {
+		return ev, fmt.Errorf("reading the issue's events: %w", err)
+	}
+	for _, e := range slices.Backward(log) {
+		if e.Kind == string(ev.Kind) && labels.Same(e.Label, ev.Label) {
+			ev.LogID, ev.Actor = e.ID, e.Actor
+			return ev, nil
+		}
+	}
+	return ev, nil
+}
+
+func (d *Dispatcher) ours(label string) bool { return labels.Has(d.Machine.Names.All(), label) }
+
+// openRun is the issue's run that is not final, nil when there is none.
+func (d *Dispatcher) openRun(ctx context.Context, ref forge.Ref) (*labels.Run, error) {
+	runs, err := d.Store.List(ctx, checkpoints.Filter{
+		Repo: ref.Repo.String(), Issue: ref.Number, Limit: 1, Statuses: []checkpoints.Status{
+			checkpoints.Ready, checkpoints.Running, checkpoints.Waiting, checkpoints.Halted, checkpoints.Ending,
+		},
+	})
+	if err != nil {
+		return nil, fmt.Errorf("looking for the open run: %w", err)
+	}
+	if len(runs) == 0 {
+		return nil, nil
+	}
+	r := runs[0]
+	view := &labels.Run{ID: r.ID, Phase: labels.Phase(r.Phase), Status: string(r.Status)}
+	if r.Wait != nil {
+		view.Awaits = r.Wait.Event
+	}
+	return view, nil
+}
