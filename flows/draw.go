@@ -72,7 +72,7 @@ func (e Edge) label() string {
 func escape(s string) string {
 	var b strings.Builder
 	for _, c := range s {
-		if strings.ContainsRune("\"#<>&`|{}[]();%\\", c) || c < ' ' {
+		if strings.ContainsRune("\"#<>&`\\", c) || c < ' ' {
 			fmt.Fprintf(&b, "#%d;", c)
 			continue
 		}

@@ -1,6 +1,10 @@
 package flows
 
-import "slices"
+import (
+	"slices"
+
+	"go.yaml.in/yaml/v3"
+)
 
 // kindSpec is everything the loader knows of a kind of node. A kind is added
 // here, and in the engine's table of runners.
@@ -68,7 +72,7 @@ func kindOf(k Kind) (kindSpec, bool) {
 func (l *loader) readNodes() {
 	items := l.top.items("nodes")
 	switch {
-	case len(items) == 0 && (!l.top.has("nodes") || l.top.values["nodes"].Kind == sequenceKind):
+	case len(items) == 0 && (!l.top.has("nodes") || l.top.values["nodes"].Kind == yaml.SequenceNode):
 		l.add(l.top.where("nodes"), "no-nodes", "add nodes:", "the flow has no nodes")
 		return
 	case len(items) > maxNodes:
@@ -85,7 +89,7 @@ func (l *loader) readNodes() {
 			continue
 		}
 		id := ""
-		if v := peek.values["id"]; v != nil && v.Kind == scalarKind {
+		if v := peek.values["id"]; v != nil && v.Kind == yaml.ScalarNode {
 			id = v.Value
 		}
 		switch n := l.readNode(item, id, peek); {
@@ -102,7 +106,7 @@ func (l *loader) readNodes() {
 	}
 }
 
-func (l *loader) readNode(item *yamlNode, id string, peek mapping) *rawNode {
+func (l *loader) readNode(item *yaml.Node, id string, peek mapping) *rawNode {
 	peek.reader, peek.id, peek.what = l.reader, id, "the node"
 	peek.need("id", "kind")
 	name := peek.name("id", idForm)
@@ -122,7 +126,7 @@ func (l *loader) readNode(item *yamlNode, id string, peek mapping) *rawNode {
 	case n.Kind == "":
 		return n
 	case !ok && slices.Contains(kindWords(), string(n.Kind)):
-		l.add(peek.where("kind"), "kind-not-supported", "use "+"step, gate, loop, wait or sink", "nodes of kind %s are not supported yet", n.Kind)
+		l.add(peek.where("kind"), "kind-not-supported", "use step, gate, loop, wait or sink", "nodes of kind %s are not supported yet", n.Kind)
 		return n
 	case !ok:
 		l.add(peek.where("kind"), "unknown-kind", didYouMean(string(n.Kind), kindWords()), "no kind is called %s", n.Kind)

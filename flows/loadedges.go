@@ -5,6 +5,8 @@ import (
 	"maps"
 	"slices"
 	"strings"
+
+	"go.yaml.in/yaml/v3"
 )
 
 func (l *loader) readEdges() {
@@ -113,7 +115,7 @@ func (l *loader) checkSet(e *rawEdge) {
 		case f == nil:
 			l.add(at(m.keys[key], e.From), "ref-unknown", didYouMean(key, fieldKeys(l.flow.byKey)), "set names %s, which is no field of the state", key)
 			continue
-		case v.Kind != scalarKind || strings.Contains(v.Value, "{{") || v.ShortTag() == "!!null":
+		case v.Kind != yaml.ScalarNode || strings.Contains(v.Value, "{{") || v.ShortTag() == "!!null":
 			l.add(m.where(key), "set-not-literal", "a text, a number or a truth value", "set of %s is no literal", key)
 			continue
 		}

@@ -10,13 +10,6 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-type yamlNode = yaml.Node
-
-const (
-	scalarKind   = yaml.ScalarNode
-	sequenceKind = yaml.SequenceNode
-)
-
 // readAction reads a node that runs a registered action.
 func (l *loader) readAction(n *rawNode) {
 	m := n.m
@@ -40,7 +33,7 @@ func (l *loader) readAction(n *rawNode) {
 	}
 }
 
-// RetryCauses are the causes of Retry.
+// retryCauses are the causes of Retry.
 func retryCauses() []string { return []string{"transient", "rate-limited", "overloaded"} }
 
 func (l *loader) readRetry(node *yaml.Node, id string) RetryPolicy {
