@@ -88,7 +88,9 @@ type Run struct {
 	Owner      string
 	LeaseUntil time.Time
 	// Starts counts claims since the last committed node; a run that is
-	// claimed again and again without a commit is poison.
+	// claimed again and again without a commit is poison. A claim that ended
+	// in Progress.Park (a back-off) is not counted: an outage of GitHub makes
+	// no run poison.
 	Starts int
 
 	// Seq counts commits; Next is the node to run; Node the one committed

@@ -67,6 +67,7 @@ func (s *Store) Park(ctx context.Context, l checkpoints.Lease, w checkpoints.Wai
 	return s.do(ctx, func(c *call) error {
 		r, err := c.held(l)
 		if err == nil {
+			r.Starts = max(r.Starts-1, 0)
 			c.park(r, w)
 		}
 		return err

@@ -136,6 +136,9 @@ func (s *Store) Park(ctx context.Context, l checkpoints.Lease, w checkpoints.Wai
 		if err != nil {
 			return err
 		}
+		if err := t.exec1(`UPDATE runs SET starts = max(starts - 1, 0) WHERE id = ?`, l.RunID); err != nil {
+			return fmt.Errorf("parking run %s: %w", l.RunID, err)
+		}
 		return t.park(l.RunID, p, w)
 	})
 }

@@ -156,6 +156,15 @@ func leaseCases() map[string]func(*fixture) {
 			f.ok(f.Commit(f.ctx, l, step(1, "a", "b")))
 			f.same(f.get(r.ID).Starts, 0)
 		},
+		"a back-off is no start without a commit": func(f *fixture) {
+			r, l := f.claimed("k")
+			for range 10 {
+				f.ok(f.Park(f.ctx, l, checkpoints.Wait{Node: "a", Until: f.clk.Now().Add(time.Minute)}))
+				f.clk.Advance(time.Minute)
+				r, l = f.claim(f.get(r.ID))
+				f.same(r.Starts, 1)
+			}
+		},
 		"all leases end at a start": func(f *fixture) {
 			r, l := f.claimed("k")
 			idle := f.start("idle")
