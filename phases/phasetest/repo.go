@@ -22,7 +22,7 @@ import (
 // clones of it, as simple as the contract allows.
 type Origin struct {
 	t   testing.TB
-	dir string // the bare repository
+	dir string // the .git of the remote
 	tmp string
 
 	mu   sync.Mutex
@@ -39,17 +39,14 @@ var _ workspace.Provider = (*Origin)(nil)
 func NewOrigin(t testing.TB, files map[string]string) *Origin {
 	t.Helper()
 	o := &Origin{t: t, tmp: t.TempDir(), dirs: map[string]string{}}
-	o.dir = filepath.Join(o.tmp, "origin.git")
-	o.must("", "init", "-q", "--bare", "-b", "trunk", o.dir)
-	seed := filepath.Join(o.tmp, "seed")
-	o.must("", "clone", "-q", o.dir, seed)
+	seed := filepath.Join(o.tmp, "origin")
+	o.dir = filepath.Join(seed, ".git")
+	o.must("", "init", "-q", "-b", "trunk", seed)
 	for name, text := range files {
 		Write(t, seed, name, text)
 	}
-	o.must(seed, "checkout", "-q", "-B", "trunk")
 	o.must(seed, "add", "-A")
 	o.must(seed, "commit", "-q", "-m", "Begin")
-	o.must(seed, "push", "-q", "origin", "trunk")
 	return o
 }
 
@@ -82,13 +79,30 @@ func (o *Origin) Show(rev, name string) string {
 // Rev is the commit of a revision.
 func (o *Origin) Rev(rev string) string { return o.must(o.dir, "rev-parse", rev) }
 
-// PushAs puts a commit of somebody else on a branch.
+// Tree is the id of a revision's content.
+func (o *Origin) Tree(rev string) string {
+	return strings.TrimSpace(o.must(o.dir, "rev-parse", rev+"^{tree}"))
+}
+
+// Branch makes a branch at the head of trunk.
+func (o *Origin) Branch(name string) { o.must(o.dir, "branch", name, "trunk") }
+
+// PushAs puts a commit of somebody else on a branch and returns its id.
 func (o *Origin) PushAs(branch, name, text string) string {
-	dir := filepath.Join(o.tmp, "else"+strconv.Itoa(len(name)))
+	return o.Rewrite(branch, name, text, "Interfere")
+}
+
+// Rewrite puts a commit on a branch, also one that changes nothing, and
+// returns its id.
+func (o *Origin) Rewrite(branch, name, text, message string) string {
+	dir, err := os.MkdirTemp(o.tmp, "else")
+	if err != nil {
+		o.t.Fatal(err)
+	}
 	o.must("", "clone", "-q", "-b", branch, o.dir, dir)
 	Write(o.t, dir, name, text)
 	o.must(dir, "add", "-A")
-	o.must(dir, "commit", "-q", "-m", "Interfere")
+	o.must(dir, "commit", "-q", "--allow-empty", "-m", message)
 	o.must(dir, "push", "-q", "origin", branch)
 	return o.Head(branch)
 }
@@ -166,16 +180,19 @@ func (w *worktree) Diff(context.Context) (workspace.Diff, error) {
 		return out
 	}
 	steps("add", "-A")
-	d.Patch = []byte(steps("diff", "--cached", "--binary", "--full-index", w.base))
 	d.Tree = strings.TrimSpace(steps("write-tree"))
-	for _, line := range strings.Split(strings.TrimSpace(steps("diff", "--cached", "--no-renames", "--raw", w.base)), "\n") {
-		if f := strings.Fields(line); len(f) == 6 {
+	// Lines of --raw, lines of --numstat, an empty line, the patch.
+	out := steps("diff", "--cached", "--no-renames", "--raw", "--numstat", "--patch", "--binary", "--full-index", w.base)
+	head, patch, _ := strings.Cut(out, "\n\n")
+	d.Patch = []byte(patch)
+	counted := 0
+	for _, line := range strings.Split(head, "\n") {
+		switch f := strings.Fields(line); {
+		case len(f) == 6 && strings.HasPrefix(line, ":"):
 			d.Files = append(d.Files, workspace.File{Mode: f[1], Status: f[4], Path: f[5]})
-		}
-	}
-	for i, line := range strings.Split(strings.TrimSpace(steps("diff", "--cached", "--no-renames", "--numstat", w.base)), "\n") {
-		if f := strings.Fields(line); len(f) == 3 && i < len(d.Files) {
-			d.Files[i].Added, d.Files[i].Deleted = number(f[0]), number(f[1])
+		case len(f) == 3 && counted < len(d.Files):
+			d.Files[counted].Added, d.Files[counted].Deleted = number(f[0]), number(f[1])
+			counted++
 		}
 	}
 	return d, nil
