@@ -45,10 +45,10 @@ func (h *Heard) RetryAfter(now time.Time) time.Duration {
 	}
 	v := strings.TrimSpace(h.Header.Get("Retry-After"))
 	if s, err := strconv.ParseFloat(v, 64); err == nil {
-		if s <= 0 || s > 1e8 {
-			return 0
+		if s > 0 && s < 1e8 { // and no NaN
+			return time.Duration(s * float64(time.Second))
 		}
-		return time.Duration(s * float64(time.Second))
+		return 0
 	}
 	if at, err := http.ParseTime(v); err == nil {
 		return max(at.Sub(now), 0)

@@ -58,7 +58,7 @@ func (s *Script) Complete(ctx context.Context, r llm.Request) (llm.Response, err
 		return llm.Response{}, &llm.Error{Kind: llm.KindInvalid, Err: err}
 	}
 	resp, err := turn(ctx, r)
-	if resp.Model == "" {
+	if err == nil && resp.Model == "" {
 		resp.Model = r.Model
 	}
 	if err != nil || len(r.Schema) == 0 || len(resp.Calls) > 0 {
