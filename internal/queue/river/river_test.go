@@ -143,6 +143,46 @@ func TestStartForgetsJobsInFlight(t *testing.T) {
 	}
 }
 
+// Another process on the file, such as a command that resumes a run, reaches
+// the daemon's workers.
+func TestTokenOfAnotherProcess(t *testing.T) {
+	t.Parallel()
+	s, q := open(t, river.Options{Poll: 20 * time.Millisecond})
+	tokens := make(chan queue.Token, 10)
+	err := q.Start(t.Context(), func(_ context.Context, tok queue.Token) error {
+		tokens <- tok
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	other, err := sqlite.Open(t.Context(), sqlite.Options{Path: s.Path(), Mode: sqlite.Shared})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer other.Close()
+	inserter, err := river.New(t.Context(), river.Options{DB: other.DB()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	other.SetEnqueuer(inserter.Enqueue)
+	run, err := other.Start(t.Context(), checkpoints.StartReq{Key: "k", Entry: "a"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	select {
+	case got := <-tokens:
+		if got.ID != run.ID {
+			t.Fatalf("token: got %+v, want that of %s", got, run.ID)
+		}
+	case <-time.After(20 * time.Second):
+		t.Fatal("no token")
+	}
+	if err := q.Stop(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+}
+
 // BenchmarkWakeUp is the time from a committed start to its handler.
 func BenchmarkWakeUp(b *testing.B) {
 	s, q := open(b, river.Options{})
