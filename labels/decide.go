@@ -61,6 +61,11 @@ func open(in Input) bool {
 
 func halted(in Input) bool { return in.Run != nil && in.Run.Status == "halted" }
 
+// planning reports that an approval can reach the run: it waits for one, or is
+// on its way there. The store keeps an event that comes before the wait, so a
+// person who is quicker than the bot is heard.
+func planning(in Input) bool { return open(in) && in.Run.Phase == Plan }
+
 func awaits(in Input, kind string) bool {
 	return in.Run != nil && in.Run.Status == "waiting" && in.Run.Awaits == kind
 }

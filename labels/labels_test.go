@@ -129,6 +129,14 @@ func TestDecide(t *testing.T) {
 		{name: "resume", in: with(said("/pipeline resume"), run(labels.Plan, "halted", "")), rule: "command", action: labels.LiftIssue},
 		{name: "resume of nothing", in: said("/pipeline resume"), rule: "command", action: labels.Refuse, tell: true},
 		{name: "approve", in: with(said("/pipeline approve AB12cd34"), run(labels.Plan, "waiting", "approval")), rule: "command", action: labels.Deliver},
+		{name: "approve before the run is parked", in: with(said("/pipeline approve AB12cd34"), run(labels.Plan, "running", "")), rule: "command", action: labels.Deliver},
+		{name: "approve a halted plan", in: with(said("/pipeline approve AB12cd34"), run(labels.Plan, "halted", "")), rule: "command", action: labels.Refuse, tell: true},
+		{
+			name: "approved label before the run is parked", in: with(labelled(n.Approved, n.AwaitingApproval), run(labels.Plan, "running", "")),
+			rule: "approved", action: labels.Deliver,
+		},
+		{name: "approved label before there is a plan", in: with(labelled(n.Approved, n.Plan), run(labels.Plan, "running", "")), rule: "none", action: labels.Ignore},
+		{name: "answer before the run is parked", in: with(said("it is v2"), run(labels.Triage, "running", "")), rule: "answer", action: labels.Later},
 		{name: "approve without hash", in: with(said("/pipeline approve"), run(labels.Plan, "waiting", "approval")), rule: "command", action: labels.Refuse, tell: true},
 		{name: "approve of nothing", in: said("/pipeline approve ab12cd34"), rule: "command", action: labels.Refuse, tell: true},
 		{

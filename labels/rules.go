@@ -162,11 +162,15 @@ func commandRules() []Rule {
 			},
 		},
 		{
-			Name: "answer", When: "a person comments while the run waits for an answer", Then: "hand the answer to the run",
+			Name: "answer", When: "a person comments while the run waits for an answer, or is about to", Then: "hand the answer to the run, at once or later",
 			match: func(_ Machine, in Input) bool {
-				return in.Event.Kind == forge.Commented && in.Event.Comment != nil && awaits(in, "answer")
+				return in.Event.Kind == forge.Commented && in.Event.Comment != nil &&
+					(awaits(in, "answer") || (open(in) && in.Run.Phase == Triage && in.Run.Status != "waiting"))
 			},
 			decide: func(m Machine, in Input) Decision {
+				if !awaits(in, "answer") {
+					return Decision{Action: Later, Why: "triage may be about to ask"}
+				}
 				author := in.Actor.ID != 0 && in.Actor.ID == in.Issue.Author.ID
 				if !author && !may(in, m.Policy.Answer) {
 					return ignore("only the issue's author or somebody with the %s permission can answer", m.Policy.Answer)
@@ -202,7 +206,7 @@ func approve(m Machine, in Input, c Command) Decision {
 	if !may(in, m.Policy.Approve) {
 		return lacks(in, c.Verb+" a plan", m.Policy.Approve)
 	}
-	if !awaits(in, "approval") {
+	if !planning(in) {
 		return refuse("no plan is waiting for approval")
 	}
 	data := map[string]any{"by": in.Actor.Login, "via": "comment", "hash": strings.ToLower(c.Arg)}
