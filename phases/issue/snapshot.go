@@ -111,7 +111,7 @@ func Take(ctx context.Context, r Reader, i forge.Issue) (Snapshot, error) {
 		s.LeftOut, kept = len(kept)-MaxComments, kept[len(kept)-MaxComments:]
 	}
 	for _, c := range kept {
-		said := Said{ID: c.ID, Login: c.Author.Login, Text: short(markdown.Visible(c.Body), MaxComment), At: c.Created}
+		said := Said{ID: c.ID, Login: c.Author.Login, Text: short(strings.TrimSpace(markdown.Visible(c.Body)), MaxComment), At: c.Created}
 		switch {
 		case SameActor(c.Author, self):
 			said.Tier = Pipeline
