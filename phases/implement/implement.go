@@ -61,6 +61,9 @@ type Settings struct {
 	// Test is how the repository's tests are run; with no Argv it is detected
 	// at the base commit.
 	Test gates.TestCommand
+	// TestFor, when set, is asked instead of Test, by "owner/name", since
+	// repositories differ.
+	TestFor func(repo string) gates.TestCommand
 	// Rules bound the changes; Scope is filled from the plan.
 	Rules gates.Rules
 	// Allow are the commands that the model may run, by their first words;
@@ -102,3 +105,11 @@ func WIPBranch(issue int, lineage string) string {
 }
 
 func headRef(branch string) string { return "refs/heads/" + branch }
+
+// testCommand is how the tests of a repository are run, as configured.
+func (s Settings) testCommand(repo string) gates.TestCommand {
+	if s.TestFor != nil {
+		return s.TestFor(repo)
+	}
+	return s.Test
+}

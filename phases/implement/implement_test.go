@@ -15,6 +15,7 @@ import (
 	"github.com/pipelinebot/pipelinebot/flows/engine"
 	"github.com/pipelinebot/pipelinebot/internal/command"
 	"github.com/pipelinebot/pipelinebot/internal/forge"
+	"github.com/pipelinebot/pipelinebot/internal/gitws"
 	"github.com/pipelinebot/pipelinebot/internal/workspace"
 	"github.com/pipelinebot/pipelinebot/llm/llmtest"
 	"github.com/pipelinebot/pipelinebot/phases/actuators"
@@ -64,9 +65,15 @@ func (w *world) tests(_ context.Context, s command.Spec) (command.Result, error)
 
 func newWorld(t *testing.T, settings implement.Settings, turns ...llmtest.Turn) *world {
 	t.Helper()
+	return newWorldOn(t, func(o *phasetest.Origin) workspace.Provider { return o }, settings, turns...)
+}
+
+func newWorldOn(t *testing.T, provider func(*phasetest.Origin) workspace.Provider, settings implement.Settings, turns ...llmtest.Turn) *world {
+	t.Helper()
 	w := &world{Walker: phasetest.NewWalker(t), t: t, forge: phasetest.NewForge()}
 	w.origin = phasetest.NewOrigin(t, map[string]string{"sum.txt": "fail TestNegative\n", "other.txt": "x\n"})
 	w.forge.Head = w.origin.Head
+	w.forge.Meta.CloneURL = w.origin.URL()
 	w.script = llmtest.NewScript(t, map[string][]llmtest.Turn{prompt: turns})
 	if settings.Test.Argv == nil {
 		settings.Test.Argv = []string{"check"}
@@ -74,7 +81,7 @@ func newWorld(t *testing.T, settings implement.Settings, turns ...llmtest.Turn) 
 	settings.Identity = implement.Identity{Name: "pipelinebot", Email: "bot@example.com"}
 	name, src := implement.FlowSource()
 	w.phase = phasetest.Load(t, name, src, implement.Actions(implement.Deps{
-		Issues: w.forge, Pulls: w.forge, Trees: tree.New(w.origin, w.forge), Runner: phasetest.Runner(w.tests),
+		Issues: w.forge, Pulls: w.forge, Trees: tree.New(provider(w.origin), w.forge), Runner: phasetest.Runner(w.tests),
 		Models:   actuators.OneModel{Backend: w.script, Name: "m", AllowUnknownPrice: true},
 		Saved:    func(_ context.Context, _, branch string) error { w.saved = append(w.saved, branch); return nil },
 		Settings: settings,
@@ -395,7 +402,26 @@ func TestHaltSavesWorkInFlight(t *testing.T) {
 // pushes on top.
 func TestReviewRound(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, implement.Settings{}, slices.Concat(attempt(), writing("sum.txt", "better still\n"))...)
+	for name, provider := range map[string]func(*phasetest.Origin) workspace.Provider{
+		"simple": func(o *phasetest.Origin) workspace.Provider { return o },
+		"gitws": func(*phasetest.Origin) workspace.Provider {
+			p, err := gitws.New(gitws.Options{Dir: t.TempDir(), AllowFile: true})
+			if err != nil {
+				t.Fatal(err)
+			}
+			return p
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			reviewRound(t, provider)
+		})
+	}
+}
+
+func reviewRound(t *testing.T, provider func(*phasetest.Origin) workspace.Provider) {
+	t.Helper()
+	w := newWorldOn(t, provider, implement.Settings{}, slices.Concat(attempt(), writing("sum.txt", "better still\n"))...)
 	out, first := w.run()
 	expect(t, out, "pr_opened", "")
 	state := w.State(first.ID)

@@ -24,7 +24,7 @@ func (p phase) baseline() flows.Action {
 			if err != nil {
 				return flows.Result{}, err
 			}
-			test := p.Test
+			test := p.testCommand(c.Run.Repo)
 			if len(test.Argv) == 0 {
 				found, ok := gates.Detect(w.Dir())
 				if !ok {
@@ -75,7 +75,7 @@ func (p phase) verify() flows.Action {
 			if err != nil {
 				return flows.Result{}, fmt.Errorf("reading the changes: %w", err)
 			}
-			test := p.Test
+			test := p.testCommand(c.Run.Repo)
 			test.Argv = c.In.Strings("test_argv")
 			c.Beat("running the tests")
 			ev, err := gates.Verify(ctx, p.Runner, w.Dir(), d.Tree, test, putter(c))

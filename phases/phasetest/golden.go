@@ -4,9 +4,8 @@ import (
 	"flag"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
-
-	"github.com/google/go-cmp/cmp"
 )
 
 // Golden compares got with testdata/name. A test binary that declares the
@@ -26,7 +25,22 @@ func Golden(t testing.TB, name, got string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if d := cmp.Diff(string(want), got); d != "" {
-		t.Errorf("%s (-want +got):\n%s", path, d)
+	if string(want) == got {
+		return
 	}
+	old, now := strings.Split(string(want), "\n"), strings.Split(got, "\n")
+	for i := range max(len(old), len(now)) {
+		a, b := at(old, i), at(now, i)
+		if a != b {
+			t.Errorf("%s, line %d (-want +got):\n-%s\n+%s", path, i+1, a, b)
+			return
+		}
+	}
+}
+
+func at(lines []string, i int) string {
+	if i < len(lines) {
+		return lines[i]
+	}
+	return "(the end)"
 }

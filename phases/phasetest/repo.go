@@ -62,6 +62,9 @@ func Write(t testing.TB, dir, name, text string) {
 	}
 }
 
+// URL is its address for a real driver.
+func (o *Origin) URL() string { return "file://" + filepath.ToSlash(o.dir) }
+
 // Head is a branch's commit, "" when there is none.
 func (o *Origin) Head(branch string) string {
 	sha, err := o.Resolve(context.Background(), "", branch)

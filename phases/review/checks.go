@@ -35,7 +35,7 @@ func (p phase) verify() flows.Action {
 			if ev.Passed && sum.Tree != "" && ev.Tree == sum.Tree {
 				return flows.Result{Delta: flows.Delta{"green": true}, Note: "the tests passed on exactly this content: " + ev.Reason}, nil
 			}
-			test := p.Test
+			test := p.testCommand(c.Run.Repo)
 			if len(test.Argv) == 0 {
 				test.Argv = c.In.Strings("test_argv")
 			}

@@ -68,6 +68,9 @@ type Settings struct {
 	// Test is how the repository's tests are run; with no Argv it is what the
 	// implement phase used, or detected at the base commit.
 	Test gates.TestCommand
+	// TestFor, when set, is asked instead of Test, by "owner/name", since
+	// repositories differ.
+	TestFor func(repo string) gates.TestCommand
 	// MaxRounds is how many reviews of one pull request there are before a
 	// person must look; default 3.
 	MaxRounds int
@@ -107,4 +110,12 @@ func Actions(d Deps) []flows.Action {
 		p.synthesis(), p.verify(), p.ci(), p.decide(), p.post(), p.conclude(),
 		tree.ReleaseAction("review.release", d.Trees),
 	}
+}
+
+// testCommand is how the tests of a repository are run, as configured.
+func (s Settings) testCommand(repo string) gates.TestCommand {
+	if s.TestFor != nil {
+		return s.TestFor(repo)
+	}
+	return s.Test
 }
