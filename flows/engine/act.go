@@ -192,10 +192,7 @@ func (a *attempts) again(ctx context.Context, retry *flows.Retry) (result, bool)
 	delay := max(backoff(p, used), retry.After)
 	now := a.w.e.Clock.Now()
 	if used < p.Max && slices.Contains(p.On, retry.Cause) && delay <= longest {
-		a.w.onNode(ctx, NodeEvent{
-			Node: a.node.ID, Kind: a.node.Kind, Visit: a.visit, Attempt: a.kept.Attempts, Stage: Retry,
-			Note: fmt.Sprintf("again in %s", delay), Err: retry,
-		})
+		a.tell(ctx, retry, delay)
 		return a.sleep(ctx, delay)
 	}
 	if a.kept.Parks >= maxParks {
@@ -206,6 +203,7 @@ func (a *attempts) again(ctx context.Context, retry *flows.Retry) (result, bool)
 	}
 	delay = max(retry.After, min(longest<<a.kept.Parks, maxPark))
 	a.kept.Parks++
+	a.tell(ctx, retry, delay)
 	if err := a.keep(ctx); err != nil {
 		return result{fatal: err}, true
 	}
@@ -213,6 +211,13 @@ func (a *attempts) again(ctx context.Context, retry *flows.Retry) (result, bool)
 		Node: a.node.ID, Since: now, Until: now.Add(delay),
 		Why: fmt.Sprintf("%s: %s, next attempt in %s", a.node.ID, retry.Cause, delay.Round(time.Second)),
 	}}, true
+}
+
+func (a *attempts) tell(ctx context.Context, retry *flows.Retry, delay time.Duration) {
+	a.w.onNode(ctx, NodeEvent{
+		Node: a.node.ID, Kind: a.node.Kind, Visit: a.visit, Attempt: a.kept.Attempts, Stage: Retry,
+		Note: fmt.Sprintf("%s, again in %s", retry.Cause, delay.Round(time.Millisecond)), Err: retry,
+	})
 }
 
 // sleep waits within the process; the node's time runs on.

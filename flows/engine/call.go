@@ -32,6 +32,7 @@ type call struct {
 	// settled is called after each settled reservation; may be nil.
 	settled func(context.Context)
 	beats   chan struct{}
+	at      checkpoints.Run // the run when the call began
 }
 
 // returned is what a call came to.
@@ -47,8 +48,10 @@ type returned struct {
 func (c *call) run(ctx context.Context) returned {
 	cctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	meter := &meter{w: c.w, node: c.c.Node, budget: c.budget, forbidden: c.free || c.kind == flows.Gate, settled: c.settled}
-	effects := &effects{w: c.w, key: c.c.Key, allowed: c.action.Effects, free: c.free}
+	// A copy: an action that is left behind must not see the run move on.
+	c.at = c.w.run
+	meter := &meter{w: c.w, run: c.at, node: c.c.Node, budget: c.budget, forbidden: c.free || c.kind == flows.Gate, settled: c.settled}
+	effects := &effects{w: c.w, run: c.at, key: c.c.Key, allowed: c.action.Effects, free: c.free}
 	if err := meter.load(ctx); err != nil {
 		return returned{err: err}
 	}
@@ -143,7 +146,7 @@ func (c *call) beat(ctx context.Context, note string) {
 	case c.beats <- struct{}{}:
 	default:
 	}
-	c.w.onNode(ctx, NodeEvent{Node: c.c.Node, Kind: c.kind, Visit: c.c.Visit, Attempt: c.c.Attempt, Stage: Beat, Note: clip(c.w.e.Scrub(note), 500)})
+	c.w.onNode(ctx, NodeEvent{Run: c.at, Node: c.c.Node, Kind: c.kind, Visit: c.c.Visit, Attempt: c.c.Attempt, Stage: Beat, Note: clip(c.w.e.Scrub(note), 500)})
 }
 
 // info is what an action may know of its run.

@@ -15,6 +15,7 @@ import (
 // effects performs a node's outside writes exactly once.
 type effects struct {
 	w       *walk
+	run     checkpoints.Run
 	key     string
 	allowed bool // the action declares effects
 	free    bool // no label check: the run is ending anyhow
@@ -89,7 +90,7 @@ func (e *effects) permitted(ctx context.Context) error {
 	if e.free {
 		return nil
 	}
-	err := e.w.permitted(ctx)
+	err := e.w.permitted(ctx, e.run)
 	var retry *flows.Retry
 	switch {
 	case errors.Is(err, flows.ErrLabelGone) || errors.Is(err, flows.ErrHalted):

@@ -81,7 +81,9 @@ func (w *walk) tell(what string, hook func()) {
 
 func (w *walk) onNode(ctx context.Context, ev NodeEvent) {
 	if hook := w.e.Hooks.OnNode; hook != nil {
-		ev.Run = w.run
+		if ev.Run.ID == "" {
+			ev.Run = w.run
+		}
 		w.tell("OnNode", func() { hook(ctx, ev) })
 	}
 }
@@ -95,7 +97,9 @@ func (w *walk) onRoute(ctx context.Context, ev RouteEvent) {
 
 func (w *walk) onBudget(ctx context.Context, ev BudgetEvent) {
 	if hook := w.e.Hooks.OnBudget; hook != nil {
-		ev.Run = w.run
+		if ev.Run.ID == "" {
+			ev.Run = w.run
+		}
 		w.tell("OnBudget", func() { hook(ctx, ev) })
 	}
 }
@@ -118,7 +122,7 @@ func (w *walk) killed(ctx context.Context) (on bool, reason string) {
 }
 
 // permitted asks whether an outside write may happen.
-func (w *walk) permitted(ctx context.Context) (err error) {
+func (w *walk) permitted(ctx context.Context, run checkpoints.Run) (err error) {
 	if w.e.Hooks.BeforeEffect == nil {
 		return nil
 	}
@@ -127,5 +131,5 @@ func (w *walk) permitted(ctx context.Context) (err error) {
 			err = fmt.Errorf("asking before an outside write: panic: %v", p)
 		}
 	}()
-	return w.e.Hooks.BeforeEffect(ctx, w.run)
+	return w.e.Hooks.BeforeEffect(ctx, run)
 }

@@ -15,6 +15,7 @@ import (
 // resume goes on where the visit stood, calls that never settled included.
 type meter struct {
 	w      *walk
+	run    checkpoints.Run
 	node   string
 	budget flows.NodeBudget
 	// forbidden nodes may not spend at all: gates decide without a model.
@@ -122,13 +123,13 @@ func (m *meter) Reserve(ctx context.Context, est checkpoints.Usage) (flows.Reser
 		if q.limit == 0 || q.used <= q.limit {
 			continue
 		}
-		m.w.onBudget(ctx, BudgetEvent{Node: m.node, Scope: "node", Unit: q.unit, Used: q.used, Limit: q.limit, Exhausted: true})
+		m.w.onBudget(ctx, BudgetEvent{Run: m.run, Node: m.node, Scope: "node", Unit: q.unit, Used: q.used, Limit: q.limit, Exhausted: true})
 		return nil, m.refuse(fmt.Errorf("%w: node %s, limit of %d %s: %d with this call", flows.ErrBudget, m.node, q.limit, q.unit, q.used))
 	}
-	held, err := m.w.e.Store.Reserve(ctx, m.w.lease, m.node, est, m.w.limits())
+	held, err := m.w.e.Store.Reserve(ctx, m.w.lease, m.node, est, m.w.limits(m.run))
 	switch {
 	case errors.Is(err, flows.ErrBudget):
-		m.w.onBudget(ctx, BudgetEvent{Node: m.node, Scope: "run", Unit: err.Error(), Exhausted: true})
+		m.w.onBudget(ctx, BudgetEvent{Run: m.run, Node: m.node, Scope: "run", Unit: err.Error(), Exhausted: true})
 		return nil, m.refuse(err)
 	case err != nil:
 		if ctx.Err() == nil {
@@ -162,7 +163,7 @@ func (m *meter) warn(ctx context.Context) {
 	for _, q := range m.quantities(m.used) {
 		if q.limit > 0 && float64(q.used) >= m.w.flow.Limits().WarnAt*float64(q.limit) {
 			m.warned = true
-			m.w.onBudget(ctx, BudgetEvent{Node: m.node, Scope: "node", Unit: q.unit, Used: q.used, Limit: q.limit})
+			m.w.onBudget(ctx, BudgetEvent{Run: m.run, Node: m.node, Scope: "node", Unit: q.unit, Used: q.used, Limit: q.limit})
 		}
 	}
 }
@@ -196,7 +197,7 @@ func (m *meter) Left() checkpoints.Usage {
 
 // MoneyLimited reports that some limit on money applies to the node.
 func (m *meter) MoneyLimited() bool {
-	l := m.w.limits()
+	l := m.w.limits(m.run)
 	return m.forbidden || m.budget.MicroUSD > 0 || l.Run.MicroUSD != nil || l.Issue.MicroUSD != nil || l.Day.MicroUSD != nil
 }
 
@@ -235,10 +236,10 @@ func (r *reservation) Settle(ctx context.Context, used checkpoints.Usage) error 
 }
 
 // limits are the run's limits, the flow's own among them.
-func (w *walk) limits() checkpoints.Limits {
+func (w *walk) limits(run checkpoints.Run) checkpoints.Limits {
 	var l checkpoints.Limits
 	if w.e.Limits != nil {
-		l = w.e.Limits(w.run)
+		l = w.e.Limits(run)
 	}
 	f := w.flow.Limits()
 	l.Run.Tokens = lower(l.Run.Tokens, f.Tokens)

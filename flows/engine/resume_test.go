@@ -278,6 +278,38 @@ func TestCorruptAndDrift(t *testing.T) {
 	}
 }
 
+// A row that disagrees with its history is refused, although it fits the
+// schema.
+//
+// Covers: AR12, CN27.
+func TestTampered(t *testing.T) {
+	t.Parallel()
+	for name, spoil := range map[string]func(*checkpoints.Run){
+		"state":    func(r *checkpoints.Run) { r.State = raw(strings.Replace(string(r.State), `"n":1`, `"n":2`, 1)) },
+		"gone":     func(r *checkpoints.Run) { r.State = raw(`{"s":"","tags":[],"result":"none"}`) },
+		"position": func(r *checkpoints.Run) { r.Next = "c" },
+		"sequence": func(r *checkpoints.Run) { r.Seq = 7 },
+	} {
+		w := newWorld(t, map[string]action{"a": counts})
+		id := w.begin(three)
+		w.hooks.KillSwitch = func(_ context.Context, r checkpoints.Run) (bool, string, error) { return r.Seq == 1, "", nil }
+		w.want(w.walk(id), "halted halted: a")
+		if err := w.memory.Wake(t.Context(), id); err != nil {
+			t.Fatal(err)
+		}
+		run, lease := w.claim(id)
+		spoil(&run)
+		out, err := w.engine().Walk(t.Context(), run, lease)
+		if err != nil {
+			t.Fatal(err)
+		}
+		w.want(out, "ended error corrupt:")
+		if !errors.Is(out.Err, flows.ErrCorrupt) || w.called() != "a t.last t.last" {
+			t.Errorf("%s: error %v, called %q", name, out.Err, w.called())
+		}
+	}
+}
+
 // Covers: NX6, VK24.
 func TestParkedOverAnUpgrade(t *testing.T) {
 	t.Parallel()

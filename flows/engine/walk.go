@@ -80,7 +80,10 @@ func (e *Engine) Walk(ctx context.Context, run checkpoints.Run, lease checkpoint
 	if code, err := w.thaw(); err != nil {
 		return w.fail(ctx, code, err)
 	}
-	if err := w.remember(ctx); err != nil {
+	switch err := w.remember(ctx); {
+	case errors.Is(err, flows.ErrCorrupt):
+		return w.fail(ctx, "corrupt", err)
+	case err != nil:
 		return w.storeFailed(err)
 	}
 	for {
@@ -112,7 +115,8 @@ func (w *walk) thaw() (code string, err error) {
 	return "", nil
 }
 
-// remember sums up what the completed nodes cost.
+// remember sums up what the completed nodes cost, and refuses a run that does
+// not stand where its history has led it.
 func (w *walk) remember(ctx context.Context) error {
 	sctx, done := w.storeCtx(ctx)
 	defer done()
@@ -124,7 +128,7 @@ func (w *walk) remember(ctx context.Context) error {
 		w.charged = w.charged.Add(rec.Usage)
 		w.worked += rec.Took
 	}
-	return nil
+	return consistent(w.run, w.state, history)
 }
 
 // storeCtx is for calls of the store, which must not be cut half-way by the
