@@ -72,6 +72,7 @@ type App struct {
 // Client is GitHub behind forge.Forge. It is safe for concurrent use.
 type Client struct {
 	base     *url.URL
+	wire     http.RoundTripper
 	http     *http.Client
 	auth     authenticator
 	clock    clock.Clock
@@ -100,7 +101,7 @@ func New(o Options) (*Client, error) {
 		return nil, err
 	}
 	c := &Client{
-		base: base, clock: o.Clock, scrub: o.Scrubber, log: o.Log, agent: o.UserAgent,
+		base: base, wire: wire, clock: o.Clock, scrub: o.Scrubber, log: o.Log, agent: o.UserAgent,
 		timeout: o.Timeout, maxPages: o.MaxPages, pools: map[int64]*pool{},
 		pace: pace{perMinute: o.WritesPerMinute, perHour: o.WritesPerHour},
 	}
@@ -114,6 +115,13 @@ func New(o Options) (*Client, error) {
 		c.log.Warn("the GitHub API is addressed without TLS: the token travels in the clear", "url", base.String())
 	}
 	return c, nil
+}
+
+// Close ends the connections that are idle. The client can still be used.
+func (c *Client) Close() {
+	if w, ok := c.wire.(interface{ CloseIdleConnections() }); ok {
+		w.CloseIdleConnections()
+	}
 }
 
 func (c *Client) defaults() {

@@ -6,6 +6,7 @@ import (
 	"net/http"
 
 	"github.com/pipelinebot/pipelinebot/internal/clock"
+	"github.com/pipelinebot/pipelinebot/internal/forge"
 )
 
 const (
@@ -64,7 +65,7 @@ func (b *bounded) Read(p []byte) (int, error) {
 	n, err := b.ReadCloser.Read(p)
 	b.left -= int64(n)
 	if b.left < 0 {
-		return n, fmt.Errorf("the answer is larger than %d MiB", maxBody>>20)
+		return n, &forge.Error{Kind: forge.KindInvalid, Err: fmt.Errorf("the answer is larger than %d MiB", maxBody>>20)}
 	}
 	return n, err
 }
