@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"maps"
+	"strings"
 
 	"github.com/pipelinebot/pipelinebot/llm"
 )
@@ -45,8 +47,13 @@ func (r *repeats) see(call llm.ToolCall, writes bool) (note string, refused bool
 	}
 }
 
-// changed forgets the looks: they may show something new now.
-func (r *repeats) changed() { clear(r.looks) }
+// changed forgets the looks: they may show something new now. Those of the
+// tool except, if any, are kept.
+func (r *repeats) changed(except string) {
+	maps.DeleteFunc(r.looks, func(key string, _ int) bool {
+		return except == "" || !strings.HasPrefix(key, except+" ")
+	})
+}
 
 // stuck is ErrStuck once nothing but refused calls came.
 func (r *repeats) stuck(prompt string) error {

@@ -93,7 +93,7 @@ func (b *box) fill() error {
 	write(newTool("edit_file", "Replace one exact piece of text in a file. old must occur exactly once, with its blanks and line ends, and without line numbers; take in enough lines around it.", b.editFile))
 	write(newTool("write_file", "Create a file, or replace its whole content. Folders are made as needed.", b.writeFile))
 	if len(b.Allow) > 0 {
-		add(newTool("run", b.runDescription(), b.runCommand))
+		add(newTool(runTool, b.runDescription(), b.runCommand))
 	}
 	return errors.Join(errs...)
 }

@@ -36,5 +36,5 @@ func (l *loop) trim() {
 	for i := range l.context {
 		l.context[i].Opaque = nil // it vouches for a past that is no more
 	}
-	l.repeats.changed() // a dropped result may be asked for again
+	l.repeats.changed("") // a dropped result may be asked for again
 }

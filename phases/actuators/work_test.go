@@ -235,6 +235,20 @@ func TestStuck(t *testing.T) {
 	if !errors.Is(err, actuators.ErrStuck) {
 		t.Errorf("doing and undoing: %v", err)
 	}
+	// A command may change files, but running it again and again is no work.
+	run := runner(func(context.Context, command.Spec) (command.Result, error) { return command.Result{ExitCode: 1}, nil })
+	box := actuators.Toolbox{Dir: dir, Runner: run, Allow: [][]string{{"go"}}}
+	test := llmtest.Call("run", args{"argv": []string{"go", "test"}})
+	asked, _, err = work(t, box, look, test, look, test, look, test, llmtest.Finish(done{}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r := results(asked[5])[0]; r.Error || strings.Contains(r.Text, "before") {
+		t.Errorf("looking again after a command: %+v", r)
+	}
+	if r := results(asked[6])[0]; !r.Error || !strings.Contains(r.Text, "Refused") {
+		t.Errorf("the same command without a change: %+v", r)
+	}
 	if _, _, err = work(t, actuators.Toolbox{Dir: dir}, llmtest.Say("a"), llmtest.Say("b"), llmtest.Say("c")); !errors.Is(err, actuators.ErrStuck) {
 		t.Errorf("text only: %v", err)
 	}
