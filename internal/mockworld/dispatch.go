@@ -47,6 +47,17 @@ type call struct {
 }
 
 func (w *World) serveHTTP(rw http.ResponseWriter, r *http.Request) {
+	w.mu.Lock()
+	closed := w.closed
+	if !closed {
+		w.wg.Add(1)
+	}
+	w.mu.Unlock()
+	if closed {
+		http.Error(rw, errClosed.Error(), http.StatusServiceUnavailable)
+		return
+	}
+	defer w.wg.Done()
 	path, ok := strings.CutPrefix(r.URL.EscapedPath(), w.prefix+"/")
 	if !ok {
 		http.NotFound(rw, r)

@@ -174,13 +174,3 @@ func pushReport(cmds []command, refused map[string]string, caps string) []byte {
 	}
 	return []byte(pkt("\x01"+report.String()) + "0000")
 }
-
-// handlePage answers what is neither API nor git. GraphQL is not known.
-func (w *World) handlePage(c *call) *reply {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if strings.HasPrefix(c.path, "/api/") {
-		return errorReply(w.violation(c, "only REST is known"))
-	}
-	return textReply(http.StatusNotFound, "Not Found\n")
-}

@@ -155,3 +155,44 @@ func TestConflictIsNotMergeable(t *testing.T) {
 		t.Error("a conflict was merged")
 	}
 }
+
+func TestPullRequestFromFork(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, nil)
+	pr, err := s.OpenPull(mockworld.PullSpec{Repo: "acme/shop", Author: "stranger", Title: "Gift", Head: "main", ForkFiles: map[string]string{"gift.txt": "x\n"}})
+	must(t, err)
+	got := s.want(200, "GET", "/repos/acme/shop/pulls?head=stranger:main", "tok-bot", nil).list()
+	if len(got) != 1 {
+		t.Fatalf("pulls of the fork: %d, want 1", len(got))
+	}
+	head := got[0].(map[string]any)["head"].(map[string]any)
+	if head["label"] != "stranger:main" || head["repo"].(map[string]any)["fork"] != true {
+		t.Errorf("head: %v", head)
+	}
+	st := s.snap()
+	if len(st.Branches) != 1 || st.Pulls[0].Files[0] != "gift.txt" {
+		t.Errorf("branches %v, pull %+v", st.Branches, st.Pulls[0])
+	}
+	_, err = s.MergePull("acme/shop", pr, "ann", "")
+	must(t, err)
+	if !s.snap().Pulls[0].Merged {
+		t.Error("not merged")
+	}
+}
+
+func TestPages(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, nil)
+	must(t, s.AddRepo(mockworld.RepoSpec{Owner: "acme", Name: "vault", Private: true, Files: map[string]string{"a": "b"}}))
+	s.issue("Adds wrongly")
+	_, err := s.OpenPull(mockworld.PullSpec{Repo: "acme/shop", Author: "stranger", Title: "Gift", Head: "main", ForkFiles: map[string]string{"gift.txt": "present\n"}})
+	must(t, err)
+	for path, want := range map[string]string{"/": "acme/shop", "/acme/shop": "Adds wrongly", "/acme/shop/issues/1": "It is broken.", "/acme/shop/pull/2.diff": "+present"} {
+		if a := s.want(200, "GET", s.base+path, "", nil); !strings.Contains(string(a.raw), want) || strings.Contains(string(a.raw), "vault") {
+			t.Errorf("%s: %s", path, a.raw)
+		}
+	}
+	for _, path := range []string{"/acme/vault", "/acme/shop/issues/9", "/acme/shop/issues/1.diff", "/x"} {
+		s.want(404, "GET", s.base+path, "", nil)
+	}
+}

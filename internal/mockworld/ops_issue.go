@@ -188,10 +188,10 @@ func (w *World) setOpen(i *issue, by *account, open bool, reason, commit string)
 		if p.merged {
 			return invalidWhy("PullRequest", "state", "state cannot be changed. The pull request was merged.")
 		}
-		if i.repo.refs["refs/heads/"+p.head] == "" {
+		if !p.fork && i.repo.refs["refs/heads/"+p.head] == "" {
 			return invalidWhy("PullRequest", "state", "state cannot be changed. The "+p.head+" branch was deleted.")
 		}
-		if w.openPullFor(i.repo, p.head, p.base) != nil {
+		if !p.fork && w.openPullFor(i.repo, p.head, p.base) != nil {
 			return invalidWhy("PullRequest", "state", "state cannot be changed. There is already an open pull request from "+p.head+" to "+p.base+".")
 		}
 	}

@@ -9,7 +9,7 @@ import (
 func (w *World) openPullFor(r *repository, head, base string) *issue {
 	for _, n := range issueNumbers(r) {
 		i := r.issues[n]
-		if i.pull != nil && i.open && i.pull.head == head && i.pull.base == base {
+		if i.pull != nil && i.open && !i.pull.fork && i.pull.head == head && i.pull.base == base {
 			return i
 		}
 	}
@@ -28,12 +28,20 @@ func (w *World) openPull(r *repository, by *account, s PullSpec) (*issue, error)
 	}
 	head := r.refs["refs/heads/"+s.Head]
 	base := r.refs["refs/heads/"+s.Base]
+	fork := s.ForkFiles != nil
+	if fork && base != "" {
+		var err error
+		ref := fmt.Sprintf("refs/pull/%d/head", r.nextNumber)
+		if head, err = r.git.commit(w.ctx, CommitSpec{Files: s.ForkFiles, Message: s.Title}, ref, base); err != nil {
+			return nil, err
+		}
+	}
 	switch {
 	case base == "":
 		return nil, invalid("PullRequest", "base", "invalid")
 	case head == "":
 		return nil, invalid("PullRequest", "head", "invalid")
-	case w.openPullFor(r, s.Head, s.Base) != nil:
+	case !fork && w.openPullFor(r, s.Head, s.Base) != nil:
 		return nil, invalidWhy("PullRequest", "", fmt.Sprintf("A pull request already exists for %s:%s.", r.owner.login, s.Head))
 	}
 	n, err := r.git.count(w.ctx, base+".."+head)
@@ -54,7 +62,7 @@ func (w *World) openPull(r *repository, by *account, s PullSpec) (*issue, error)
 	if err != nil {
 		return nil, err
 	}
-	i.pull = &pull{id: next(&w.ids.issue), head: s.Head, base: s.Base, headSHA: head, baseSHA: base, draft: s.Draft}
+	i.pull = &pull{id: next(&w.ids.issue), head: s.Head, base: s.Base, headSHA: head, baseSHA: base, draft: s.Draft, fork: fork}
 	if err := w.keepPullRef(i); err != nil {
 		return nil, err
 	}

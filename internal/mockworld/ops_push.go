@@ -139,7 +139,7 @@ func (w *World) headMoved(r *repository, by *account, branch, before, after stri
 			}
 			continue
 		}
-		if p.head != branch {
+		if p.fork || p.head != branch {
 			continue
 		}
 		if after == "" {

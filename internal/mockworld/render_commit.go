@@ -37,7 +37,7 @@ func (w *World) parentsJSON(r *repository, c *gitCommit) []any {
 
 // pushCommitJSON is a commit of a push payload.
 func (w *World) pushCommitJSON(r *repository, c *gitCommit) obj {
-	who := func(name, email string) obj { return obj{"name": name, "email": email, "username": nil} }
+	who := func(name, email string) obj { return obj{"name": name, "email": email} }
 	return obj{"id": c.sha, "tree_id": c.tree, "distinct": true, "message": c.message, "timestamp": stamp(c.authorDate),
 		"url": w.html("/" + r.full() + "/commit/" + c.sha), "author": who(c.authorName, c.authorEmail), "committer": who(c.committerName, c.committerEmail),
 		"added": strs(c.added), "removed": strs(c.removed), "modified": strs(c.mod)}

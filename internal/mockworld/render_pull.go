@@ -21,7 +21,7 @@ func (w *World) pullJSON(i *issue, mergeable *bool, full bool) obj {
 		"labels": w.labelsJSON(r, i.labels), "milestone": nil, "draft": p.draft, "commits_url": u + "/commits",
 		"review_comments_url": u + "/comments", "review_comment_url": w.apiURL(r, "/pulls/comments{/number}"),
 		"comments_url": issueURL + "/comments", "statuses_url": w.apiURL(r, "/statuses/"+p.headSHA),
-		"head": w.refJSON(r, p.head, p.headSHA), "base": w.refJSON(r, p.base, base),
+		"head": w.headJSON(i), "base": w.refJSON(r, p.base, base),
 		"_links": obj{"self": obj{"href": u}, "html": obj{"href": page}, "issue": obj{"href": issueURL}, "comments": obj{"href": issueURL + "/comments"},
 			"review_comments": obj{"href": u + "/comments"}, "review_comment": obj{"href": w.apiURL(r, "/pulls/comments{/number}")},
 			"commits": obj{"href": u + "/commits"}, "statuses": obj{"href": w.apiURL(r, "/statuses/"+p.headSHA)}},
@@ -60,6 +60,19 @@ func mergeState(i *issue, mergeable *bool) string {
 
 func (w *World) refJSON(r *repository, branch, sha string) obj {
 	return obj{"label": r.owner.login + ":" + branch, "ref": branch, "sha": sha, "user": w.userJSON(r.owner), "repo": w.repoJSON(r, nil)}
+}
+
+// headJSON is the head, in the author's fork for a pull request from there.
+func (w *World) headJSON(i *issue) obj {
+	o := w.refJSON(i.repo, i.pull.head, i.pull.headSHA)
+	if i.pull.fork {
+		copied := *i.repo
+		copied.id, copied.owner, copied.issues = -i.repo.id+1<<40, i.author, nil
+		fork := w.repoJSON(&copied, nil)
+		fork["fork"] = true
+		o["label"], o["user"], o["repo"] = login(i.author)+":"+i.pull.head, w.userJSON(i.author), fork
+	}
+	return o
 }
 
 func (w *World) reviewJSON(i *issue, rv *review) obj {

@@ -91,11 +91,11 @@ func (w *World) match(c *call) error {
 // rest answers one API call.
 func (w *World) rest(c *call) (*reply, error) {
 	if id, rest, ok := cutRepositoryID(c.path); ok {
-		for _, r := range w.repos {
-			if strconv.FormatInt(r.id, 10) == id {
-				c.path = "/repos/" + url.PathEscape(r.owner.login) + "/" + url.PathEscape(r.name) + rest
-			}
+		r := w.repoByID(id)
+		if r == nil {
+			return nil, notFound()
 		}
+		c.path = "/repos/" + url.PathEscape(r.owner.login) + "/" + url.PathEscape(r.name) + rest
 	}
 	if err := w.match(c); err != nil {
 		return nil, err
@@ -135,6 +135,15 @@ func (w *World) rest(c *call) (*reply, error) {
 		}
 	}
 	return c.route.handle(w, c)
+}
+
+func (w *World) repoByID(id string) *repository {
+	for _, r := range w.repos {
+		if strconv.FormatInt(r.id, 10) == id {
+			return r
+		}
+	}
+	return nil
 }
 
 func cutRepositoryID(path string) (id, rest string, ok bool) {

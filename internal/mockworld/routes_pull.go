@@ -52,7 +52,11 @@ func listPulls(w *World, c *call) (*reply, error) {
 			continue
 		}
 		// A head without "owner:" is ignored, as GitHub does.
-		if qualified && (key(owner) != key(c.repo.owner.login) || branch != i.pull.head) {
+		from := c.repo.owner
+		if i.pull.fork {
+			from = i.author
+		}
+		if qualified && (key(owner) != key(from.login) || branch != i.pull.head) {
 			continue
 		}
 		if b := q.Get("base"); b != "" && b != i.pull.base {

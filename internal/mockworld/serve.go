@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net"
 	"net/http"
 	"time"
@@ -39,7 +40,8 @@ func (w *World) Serve(ctx context.Context, addr string) (baseURL string, stop fu
 	w.base = base
 	w.wg.Add(1)
 	w.mu.Unlock()
-	srv := &http.Server{Handler: w.Handler(), ReadHeaderTimeout: 30 * time.Second}
+	srv := &http.Server{Handler: w.Handler(), ReadHeaderTimeout: 30 * time.Second,
+		ErrorLog: slog.NewLogLogger(w.log.Handler(), slog.LevelWarn)}
 	done := make(chan struct{})
 	go func() {
 		defer w.wg.Done()

@@ -149,6 +149,10 @@ type PullSpec struct {
 	Head   string // branch
 	Base   string // the default branch when empty
 	Draft  bool
+	// ForkFiles makes it a pull request from the author's fork: Head is then a
+	// branch there, with one commit of these files on top of Base. In the
+	// repository the commit is only below refs/pull.
+	ForkFiles map[string]string
 }
 
 // IssueEdit changes an issue or pull request; nil leaves a field.

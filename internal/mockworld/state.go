@@ -78,6 +78,7 @@ type issue struct {
 type pull struct {
 	id           int64
 	head, base   string // branch names
+	fork         bool   // head is a branch of the author's fork
 	headSHA      string
 	baseSHA      string
 	draft        bool

@@ -29,7 +29,9 @@ type delivery struct {
 
 func newHookClient() *http.Client {
 	return &http.Client{
-		Transport:     &http.Transport{MaxIdleConnsPerHost: 2},
+		// A connection each, so that a receiver that was killed and started
+		// again is not met through a dead one.
+		Transport:     &http.Transport{DisableKeepAlives: true},
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}
 }
@@ -139,7 +141,7 @@ func (w *World) emitPush(r *repository, by *account, ref, before, after string, 
 
 func (w *World) ping(h *hookEntry) {
 	payload := obj{"zen": "It's not fully shipped until it's fast.", "hook_id": h.id,
-		"hook": obj{"type": "Repository", "id": h.id, "name": "web", "active": true, "events": []string{"*"},
+		"hook": obj{"type": "Repository", "id": h.id, "name": "web", "active": true, "events": []string{"*"}, "created_at": stamp(w.now()), "updated_at": stamp(w.now()),
 			"config": obj{"content_type": "json", "insecure_ssl": "0", "url": h.spec.URL}}}
 	w.enqueue(h, h.spec.Repo, "ping", "", payload)
 }
