@@ -47,11 +47,34 @@ func build(w *mockworld.World, spec World) (Bot, error) {
 		if i.Repo == "" {
 			i.Repo = b.Repos[0]
 		}
-		if err := addIssue(w, i); err != nil {
+		if err := addIssue(w, i, maintainer(spec, i)); err != nil {
 			return b, err
 		}
 	}
 	return b, nil
+}
+
+// maintainer is who puts labels on an issue that is there from the start: its
+// author, or else the first account that may. GitHub drops, without a word,
+// labels that an author names and may not set.
+func maintainer(spec World, i Issue) string {
+	for _, r := range spec.Repos {
+		if r.Name != i.Repo {
+			continue
+		}
+		may := func(login string) bool {
+			return slices.Contains([]string{"triage", "write", "maintain", "admin"}, r.Roles[login])
+		}
+		if may(i.Author) {
+			return i.Author
+		}
+		for _, login := range slices.Sorted(maps.Keys(r.Roles)) {
+			if may(login) {
+				return login
+			}
+		}
+	}
+	return i.Author
 }
 
 func addRepo(w *mockworld.World, r Repo) error {
@@ -77,15 +100,22 @@ func addRepo(w *mockworld.World, r Repo) error {
 	return w.AddRepo(spec)
 }
 
-func addIssue(w *mockworld.World, i Issue) error {
+// addIssue opens an issue and lets by put its labels on.
+func addIssue(w *mockworld.World, i Issue, by string) error {
 	labels := slices.Clone(i.Labels)
 	for n := range i.Fill {
 		labels = append(labels, fmt.Sprintf("area/%03d", n+1))
 	}
-	_, err := w.AddIssue(mockworld.IssueSpec{
-		Repo: i.Repo, Author: i.Author, Title: i.Title, Body: i.Body, NoBody: i.NoBody, Labels: labels,
-	})
-	return err
+	n, err := w.AddIssue(mockworld.IssueSpec{Repo: i.Repo, Author: i.Author, Title: i.Title, Body: i.Body, NoBody: i.NoBody})
+	if err != nil {
+		return err
+	}
+	for _, l := range labels {
+		if err := w.Label(i.Repo, n, by, l); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // addIdentity gives the bot a token or makes it an app.

@@ -15,7 +15,7 @@ import (
 // The defaults of Settle and Timeout.
 const (
 	defaultSettle  = 300 * time.Millisecond
-	defaultTimeout = 60 * time.Second
+	defaultTimeout = 2 * time.Minute
 )
 
 // Load reads a scenario strictly. The error is a strictyaml.Problems: every

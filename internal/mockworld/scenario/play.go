@@ -86,10 +86,11 @@ func (r *running) act(ctx context.Context, st Step) error {
 	case d.Convert:
 		return w.ConvertToDiscussion(st.Repo, n, st.Who)
 	case d.Open != nil:
-		if d.Open.Repo == "" {
-			d.Open.Repo = st.Repo
+		i := *d.Open
+		if i.Repo == "" {
+			i.Repo = st.Repo
 		}
-		return addIssue(w, *d.Open)
+		return addIssue(w, i, maintainer(r.s.World, i))
 	case d.SetRole != nil:
 		for login, role := range d.SetRole {
 			err = errors.Join(err, w.SetRole(st.Repo, login, mockworld.Role(role)))

@@ -3,6 +3,7 @@ package scenario
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 )
@@ -75,8 +76,11 @@ func (s *Scenario) awaitsExit() bool {
 	return false
 }
 
+// poll tells the many requests that only look.
+func (e Event) poll() bool { return e.Kind == "request" && strings.HasPrefix(e.Text, "GET ") }
+
 // String is the report for people: one line when it passed, else every
-// mismatch and the last events before the end.
+// mismatch and the last events before the end, reads aside.
 func (r Report) String() string {
 	var b strings.Builder
 	verdict := "ok  "
@@ -91,7 +95,7 @@ func (r Report) String() string {
 		fmt.Fprintf(&b, "  %s: %s\n", m.Place, strings.ReplaceAll(m.String(), "\n", "\n  "))
 	}
 	const most = 40
-	events := r.Events
+	events := slices.DeleteFunc(slices.Clone(r.Events), Event.poll)
 	if len(events) > most {
 		fmt.Fprintf(&b, "  the last %d of %d events:\n", most, len(events))
 		events = events[len(events)-most:]

@@ -58,7 +58,7 @@ type Scenario struct {
 	// Settle is how long the expectations must hold without a write or a
 	// model call before they count; 300 ms when zero.
 	Settle time.Duration `json:"settle"`
-	// Timeout ends a scenario whose expectations never hold; 60 s when zero.
+	// Timeout ends a scenario whose expectations never hold; 2 minutes when zero.
 	Timeout time.Duration `json:"timeout"`
 
 	// File is where it came from.
@@ -118,11 +118,12 @@ type Repo struct {
 // its place in the list, from 1, within its repository.
 type Issue struct {
 	// Repo is the first repository when empty.
-	Repo   string   `json:"repo"`
-	Author string   `json:"author"`
-	Title  string   `json:"title"`
-	Body   string   `json:"body"`
-	NoBody bool     `json:"no_body"`
+	Repo   string `json:"repo"`
+	Author string `json:"author"`
+	Title  string `json:"title"`
+	Body   string `json:"body"`
+	NoBody bool   `json:"no_body"`
+	// Labels are put on by the author, or by the first account that may.
 	Labels []string `json:"labels"`
 	// Fill appends that many further unimportant labels.
 	Fill int `json:"fill_labels"`
