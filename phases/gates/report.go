@@ -42,7 +42,8 @@ func readReport(argv []string, res command.Result) report {
 			break
 		}
 	}
-	if len(rep.failing) == 0 {
+	// A program that succeeds may still print such words.
+	if len(rep.failing) == 0 && res.ExitCode != 0 {
 		rep.failing = readFailNames(lines)
 	}
 	rep.text = text

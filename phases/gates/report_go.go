@@ -118,7 +118,7 @@ func (r *goRun) add(e goEvent) {
 // never ended in a package that failed has failed too (os.Exit, a panic).
 func (r *goRun) report() report {
 	rep := report{text: r.text.String()}
-	blamed := map[string]bool{}    // packages with a failing test
+	blamed := map[string]bool{}     // packages with a failing test
 	parents := map[[2]string]bool{} // tests with a failing subtest
 	keys := make([][2]string, 0, len(r.tests))
 	for key, t := range r.tests {
