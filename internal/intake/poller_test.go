@@ -292,6 +292,33 @@ func TestAVanishedIssueOfInterestIsGone(t *testing.T) {
 	r.want("once", r.round())
 }
 
+func TestAMergedPullRequestOfInterestIsTold(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	r.interest = []forge.Ref{seven}
+	i := r.issue(seven)
+	i.Pull = true
+	r.round()
+	i.event(250, "merged", "")
+	i.event(251, "closed", "")
+	i.Open = false
+	r.want("merged", r.round(), "issue-event/251")
+	if ev := decoded(t, rows(t, r.store)[0]); ev.Kind != forge.PullClosed || !ev.Merged || ev.Issue != seven {
+		t.Errorf("got %+v", ev)
+	}
+}
+
+func TestTheSpellingOfANameDoesNotDoubleAnIssue(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	r.issue(seven, "pipeline:triage")
+	r.interest = []forge.Ref{{Repo: forge.Repo{Owner: "ACME", Name: "Widgets"}, Number: 7}, seven}
+	r.want("once", r.round(), "label-event/100")
+	if ev := decoded(t, rows(t, r.store)[0]); ev.Issue != seven {
+		t.Errorf("told of %s, want the forge's own spelling", ev.Issue)
+	}
+}
+
 func TestLostAccessIsNotAVanishedIssue(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
