@@ -6,7 +6,8 @@ import (
 	"testing"
 )
 
-// BenchmarkNode is the engine's own cost of a node, over the memory store.
+// BenchmarkNode is the own cost of a node over the memory store, with its share
+// of loading the frozen flow again.
 func BenchmarkNode(b *testing.B) {
 	const nodes = 50
 	var body strings.Builder
