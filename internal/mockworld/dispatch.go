@@ -68,6 +68,10 @@ func (w *World) serveHTTP(rw http.ResponseWriter, r *http.Request) {
 		http.Error(rw, "reading the request: "+err.Error(), http.StatusBadRequest)
 		return
 	}
+	if what, mine := strings.CutPrefix("/"+path, controlPath); mine {
+		w.control(rw, r, what, raw)
+		return
+	}
 	c := &call{world: w, r: r, raw: raw, path: "/" + path, query: r.URL.Query(), hdr: http.Header{}}
 	w.serveCall(rw, c)
 }

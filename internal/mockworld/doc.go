@@ -6,7 +6,8 @@
 // requests, checks, tokens, apps and hooks. Programs set it up with the Add…
 // methods, let people and CI act with methods such as Label and SetCheckRun,
 // inject faults with AddFault, and look at what came of it with Snapshot,
-// Requests, Deliveries and Violations.
+// Requests, Deliveries and Violations. Another process does the last two
+// through {prefix}/_world/, which is no part of GitHub.
 //
 // It must not be kinder than GitHub: permissions, limits, pagination, odd
 // nulls and non-atomic steps are those of the real service, and anything that

@@ -36,31 +36,31 @@ const (
 type Match struct {
 	// Method and Path (a regular expression, unanchored) match a request.
 	// Path is as in Request.Path.
-	Method string
-	Path   string
+	Method string `json:"method,omitempty"`
+	Path   string `json:"path,omitempty"`
 	// Actor is the login that asks.
-	Actor string
+	Actor string `json:"actor,omitempty"`
 	// Event matches a webhook delivery: "issues" or "issues.labeled". A
 	// Match with Event never matches requests.
-	Event string
+	Event string `json:"event,omitempty"`
 	// Nth is the first of the matching ones to be struck, from 1; 0 is 1.
-	Nth int
+	Nth int `json:"nth,omitempty"`
 }
 
 // Fault is one thing that goes wrong, as data.
 type Fault struct {
 	// Name is for Release and for reading logs.
-	Name  string
-	Match Match
-	Kind  FaultKind
+	Name  string    `json:"name,omitempty"`
+	Match Match     `json:"match"`
+	Kind  FaultKind `json:"kind,omitempty"`
 	// Times is how many matching ones are struck; 0 is one, -1 all.
-	Times int
+	Times int `json:"times,omitempty"`
 	// After makes a hold come after handling.
-	After bool
-	// Delay is for FaultDelay.
-	Delay time.Duration
+	After bool `json:"after,omitempty"`
+	// Delay is for FaultDelay; nanoseconds in JSON.
+	Delay time.Duration `json:"delay,omitempty"`
 	// Status, Headers and Body are for FaultRefuse; Status 0 is 503.
-	Status  int
-	Headers http.Header
-	Body    string
+	Status  int         `json:"status,omitempty"`
+	Headers http.Header `json:"headers,omitempty"`
+	Body    string      `json:"body,omitempty"`
 }

@@ -1,6 +1,12 @@
 package mockworld_test
 
 import (
+	"bytes"
+	"compress/gzip"
+	"crypto/sha256"
+	"fmt"
+	"io"
+	"net/http"
 	"strings"
 	"testing"
 
@@ -82,7 +88,11 @@ func TestPushMovesPullRequests(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, nil)
 	dir := s.clone("tok-bot")
-	s.write(dir, "big.txt", strings.Repeat("line\n", 200_000)) // beyond git's post buffer: chunked and gzip
+	var big strings.Builder
+	for k := range 40_000 { // beyond git's post buffer, so that it sends chunks
+		fmt.Fprintf(&big, "%x\n", sha256.Sum256([]byte{byte(k), byte(k >> 8)}))
+	}
+	s.write(dir, "big.txt", big.String())
 	s.commitAll(dir, "Big")
 	if out, err := s.git(dir, "push", "origin", "HEAD:refs/heads/work"); err != nil {
 		t.Fatal(out)
@@ -90,7 +100,7 @@ func TestPushMovesPullRequests(t *testing.T) {
 	pr, err := s.OpenPull(mockworld.PullSpec{Repo: "acme/shop", Author: "dev-bot", Title: "Big", Head: "work"})
 	must(t, err)
 	before := s.snap().Pulls[0]
-	if before.Additions != 200_000 {
+	if before.Additions != 40_000 {
 		t.Errorf("additions: %d", before.Additions)
 	}
 	files := s.want(200, "GET", "/repos/acme/shop/pulls/1/files", "tok-bot", nil).list()
@@ -120,6 +130,28 @@ func TestPushMovesPullRequests(t *testing.T) {
 	}
 	if p := s.snap().Pulls[pr-1]; p.State != "closed" || p.Merged {
 		t.Errorf("pull request of a deleted branch: %+v", p)
+	}
+}
+
+func TestGzipAndProtocolVersion2(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, nil)
+	var body bytes.Buffer
+	z := gzip.NewWriter(&body)
+	_, err := z.Write([]byte("0014command=ls-refs\n0000"))
+	must(t, err)
+	must(t, z.Close())
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, s.remote("")+"/git-upload-pack", &body)
+	must(t, err)
+	req.Header.Set("Content-Encoding", "gzip")
+	req.Header.Set("Git-Protocol", "version=2")
+	resp, err := s.http.Do(req)
+	must(t, err)
+	defer resp.Body.Close()
+	out, err := io.ReadAll(resp.Body)
+	must(t, err)
+	if want := s.snap().Branches["main"].SHA + " refs/heads/main"; resp.StatusCode != 200 || !strings.Contains(string(out), want) {
+		t.Errorf("got %d %q, want %q", resp.StatusCode, out, want)
 	}
 }
 

@@ -11,7 +11,8 @@ import (
 )
 
 // Handler serves the world below its prefix: {prefix}/api/v3/… is REST and
-// {prefix}/git/owner/name.git is git. Anything else is 404.
+// {prefix}/git/owner/name.git is git; {prefix}/_world/ is for other processes
+// that watch, and the html_url of things are plain-text pages.
 func (w *World) Handler() http.Handler { return http.HandlerFunc(w.serveHTTP) }
 
 // Serve listens on a loopback address such as "127.0.0.1:0" until ctx ends or

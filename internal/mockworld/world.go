@@ -24,8 +24,8 @@ type Options struct {
 	// libraries stamp them by the machine's clock, so a world with a fake
 	// Clock may want clock.Real here.
 	JWTClock clock.Clock
-	// Dir holds the bare repositories; a temporary folder, removed by Close,
-	// when empty.
+	// Dir holds the bare repositories, and must not hold any yet; a temporary
+	// folder, removed by Close, when empty.
 	Dir string
 	// Prefix is the path that everything lies below, "/gh" when empty.
 	Prefix string
