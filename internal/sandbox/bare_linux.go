@@ -18,15 +18,14 @@ func bare(j *job, l command.Limits) {
 		return limitProcess(j.cmd.Process.Pid, l)
 	}
 	j.kill = func() {
-		if j.cmd.Process == nil {
-			return
+		if !j.ended.Load() {
+			var pids []int
+			for _, p := range descendants(j.cmd.Process.Pid) {
+				pids = append(pids, p.pid)
+			}
+			_ = syscall.Kill(-j.cmd.Process.Pid, syscall.SIGKILL)
+			killAll(pids)
 		}
-		var pids []int
-		for _, p := range descendants(j.cmd.Process.Pid) {
-			pids = append(pids, p.pid)
-		}
-		_ = syscall.Kill(-j.cmd.Process.Pid, syscall.SIGKILL)
-		killAll(pids)
 		killAll(marked(j.marker))
 	}
 	j.gone = func() bool { return killMarked(j.marker) }

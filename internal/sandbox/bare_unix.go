@@ -14,9 +14,8 @@ import (
 func bare(j *job, _ command.Limits) {
 	j.cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	j.kill = func() {
-		if j.cmd.Process != nil {
-			_ = syscall.Kill(-j.cmd.Process.Pid, syscall.SIGKILL)
-		}
+		// A group that has members keeps its number.
+		_ = syscall.Kill(-j.cmd.Process.Pid, syscall.SIGKILL)
 	}
 	j.gone = func() bool {
 		for end := time.Now().Add(dieWithin); time.Now().Before(end); time.Sleep(2 * time.Millisecond) {

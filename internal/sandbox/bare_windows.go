@@ -13,7 +13,7 @@ import (
 func bare(j *job, _ command.Limits) {
 	j.cmd.SysProcAttr = &syscall.SysProcAttr{CreationFlags: syscall.CREATE_NEW_PROCESS_GROUP}
 	j.kill = func() {
-		if j.cmd.Process != nil && j.cmd.ProcessState == nil {
+		if !j.ended.Load() {
 			_ = exec.Command("taskkill", "/T", "/F", "/PID", strconv.Itoa(j.cmd.Process.Pid)).Run()
 			_ = j.cmd.Process.Kill()
 		}

@@ -144,9 +144,7 @@ func (b *bubblewrap) Run(ctx context.Context, s command.Spec) (command.Result, e
 			// The kernel kills the whole namespace with its process 1.
 			_ = unix.PidfdSendSignal(first, unix.SIGKILL, nil, 0)
 		}
-		if cmd.Process != nil && cmd.ProcessState == nil {
-			_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL)
-		}
+		_ = cmd.Process.Kill() // and, by --die-with-parent, what it had begun
 	}
 	j.gone = func() bool { return first < 0 || exited(first, dieWithin) }
 	return run(ctx, s, l, j)

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"path/filepath"
 	"runtime"
 	"syscall"
 	"time"
@@ -42,8 +41,24 @@ type childOrder struct {
 	FileSize  int64
 }
 
+// noTests comes before the role: should a test program that does not call
+// Child be started by the landlock driver, it runs no test.
+const noTests = "-test.run=^$"
+
+// childArgs are the arguments of a child with that role.
+func childArgs(role string) []string { return []string{role, noTests, role} }
+
+// role is read from arguments with or without the program's name.
+func role(args []string) string {
+	if n := len(args); (n == 2 || n == 3) && args[n-2] == noTests {
+		return args[n-1]
+	}
+	return ""
+}
+
 // Child turns the process into the confined parent of one program when it was
-// started as such by the landlock driver. main calls it before anything else:
+// started as such by the landlock driver. main calls it before anything else,
+// with or without the program's name in args:
 //
 //	if handled, code := sandbox.Child(os.Args, os.Stderr); handled {
 //		os.Exit(code)
@@ -52,11 +67,8 @@ type childOrder struct {
 // It adopts everything the program leaves behind, and kills all of it when the
 // program ends or the bot does.
 func Child(args []string, stderr io.Writer) (handled bool, code int) {
-	if len(args) == 0 {
-		return false, 0
-	}
 	var err error
-	switch filepath.Base(args[0]) {
+	switch role(args) {
 	case childName:
 		code, err = adopt()
 	case boundName:
@@ -82,7 +94,7 @@ func adopt() (int, error) {
 		return childFailed, fmt.Errorf("finding this program: %w", err)
 	}
 	order := os.NewFile(3, "order")
-	p, err := os.StartProcess(self, []string{boundName, "-test.run=^$"}, &os.ProcAttr{
+	p, err := os.StartProcess(self, childArgs(boundName), &os.ProcAttr{
 		Dir: "/", Env: os.Environ(), Files: []*os.File{os.Stdin, os.Stdout, os.Stderr, order},
 	})
 	if err != nil {

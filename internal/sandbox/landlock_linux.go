@@ -97,10 +97,8 @@ func (c *confined) Run(ctx context.Context, s command.Spec) (command.Result, err
 	var once sync.Once
 	letGo := func() { once.Do(func() { _ = aliveW.Close() }) }
 	defer letGo()
-	// Should a test program that does not call Child be started this way, the
-	// flag keeps it from running its tests.
-	cmd := exec.Command(c.self, "-test.run=^$")
-	cmd.Args[0] = childName
+	cmd := exec.Command(c.self)
+	cmd.Args = childArgs(childName)
 	cmd.ExtraFiles = []*os.File{orderR, aliveR}
 	cmd.Env = []string{markerName + "=" + marker}
 	cmd.Dir = "/"

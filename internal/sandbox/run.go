@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/pipelinebot/pipelinebot/internal/command"
@@ -18,7 +19,7 @@ import (
 
 const (
 	// watchEvery is how often memory, processes and idleness are looked at.
-	watchEvery = 100 * time.Millisecond
+	watchEvery = 200 * time.Millisecond
 	// dieWithin bounds the wait for killed processes to be gone.
 	dieWithin = 5 * time.Second
 )
@@ -35,6 +36,9 @@ type job struct {
 	gone func() bool
 	// closers are closed after Start in this process, and on failure.
 	closers []io.Closer
+	// ended is set once the process was waited for: its number may be another
+	// process's from then on.
+	ended   atomic.Bool
 	marker  string
 	pidsDir string
 	sandbox string
@@ -64,7 +68,9 @@ func run(ctx context.Context, s command.Spec, l command.Limits, j *job) (command
 		closeAll(j.closers)
 		startErr <- err
 		if err == nil {
-			ended <- j.cmd.Wait()
+			err := j.cmd.Wait()
+			j.ended.Store(true)
+			ended <- err
 		}
 	}()
 	if err := <-startErr; err != nil {

@@ -246,13 +246,13 @@ func TestTimeouts(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, r command.Runner) {
 		s := sh(t.TempDir(), `echo begun; while :; do echo tick; sleep 0.05; done`)
-		s.Limits = command.Limits{Wall: 300 * time.Millisecond}
-		if res := run(t, r, s); !res.TimedOut || res.ExitCode != -1 || res.Took > 3*time.Second || !bytes.HasPrefix(res.Stdout, []byte("begun\n")) {
+		s.Limits = command.Limits{Wall: 2 * time.Second}
+		if res := run(t, r, s); !res.TimedOut || res.ExitCode != -1 || res.Took > 10*time.Second || !bytes.HasPrefix(res.Stdout, []byte("begun\n")) {
 			t.Errorf("wall: %s", show(res))
 		}
 		s = sh(t.TempDir(), `echo begun; exec sleep 30`)
-		s.Limits = command.Limits{Idle: 300 * time.Millisecond}
-		if res := run(t, r, s); !res.TimedOut || res.ExitCode != -1 || res.Took > 3*time.Second || !bytes.Contains(res.Output, []byte("wrote nothing for")) {
+		s.Limits = command.Limits{Idle: 2 * time.Second}
+		if res := run(t, r, s); !res.TimedOut || res.ExitCode != -1 || res.Took > 10*time.Second || !bytes.Contains(res.Output, []byte("wrote nothing for")) {
 			t.Errorf("idle: %s", show(res))
 		}
 	})
@@ -296,7 +296,7 @@ func TestCancelKillsTheFamily(t *testing.T) {
 			if err := <-ended; !errors.Is(err, boom) {
 				t.Errorf("got %v, want the cause", err)
 			}
-			if took := time.Since(begin); took > time.Second {
+			if took := time.Since(begin); took > 2*time.Second {
 				t.Errorf("it took %s to die", took)
 			}
 			if n := left(length); n != 0 {
@@ -314,7 +314,7 @@ func TestEndKillsTheFamily(t *testing.T) {
 			r := runner(t, mode)
 			length := fmt.Sprintf("887654.%d%d", os.Getpid(), i)
 			res := run(t, r, sh(t.TempDir(), fmt.Sprintf(family, length)+"echo done; exit 3"))
-			if res.ExitCode != 3 || !bytes.Contains(res.Stdout, []byte("done")) || res.Took > 3*time.Second {
+			if res.ExitCode != 3 || !bytes.Contains(res.Stdout, []byte("done")) || res.Took > 10*time.Second {
 				t.Error(show(res))
 			}
 			if n := left(length); n != 0 {
@@ -360,15 +360,15 @@ func TestResources(t *testing.T) {
 		limits command.Limits
 		want   string
 	}{
-		"memory":    {`perl -e '$x = "x" x 300000000; sleep 4' `, command.Limits{Memory: 100 << 20}, "of memory"},
-		"processes": {`for i in 1 2 3 4 5 6 7 8 9 10 11 12; do sleep 5 & done; wait`, command.Limits{Processes: 8}, "processes at once"},
+		"memory":    {`perl -e '$x = "x" x 300000000; sleep 30' `, command.Limits{Memory: 100 << 20}, "of memory"},
+		"processes": {`for i in 1 2 3 4 5 6 7 8 9 10 11 12; do sleep 30 & done; wait`, command.Limits{Processes: 8}, "processes at once"},
 	}
 	each(t, func(t *testing.T, r command.Runner) {
 		for name, tt := range tests {
 			s := sh(t.TempDir(), tt.script)
 			s.Limits = tt.limits
 			res := run(t, r, s)
-			if res.ExitCode != -1 || !strings.Contains(string(res.Output), tt.want) || res.Took > 4*time.Second {
+			if res.ExitCode != -1 || !strings.Contains(string(res.Output), tt.want) || res.Took > 15*time.Second {
 				t.Errorf("%s: %s", name, show(res))
 			}
 		}
@@ -380,7 +380,7 @@ func TestResources(t *testing.T) {
 	})
 }
 
-func TestGoTestRuns(t *testing.T) {
+func TestGoToolchainIsShown(t *testing.T) {
 	t.Parallel()
 	confined(t, func(t *testing.T, r command.Runner) {
 		dir := t.TempDir()
@@ -393,12 +393,13 @@ func TestGoTestRuns(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		res, err := r.Run(t.Context(), command.Spec{Argv: []string{"go", "test", "-v", "./..."}, Dir: dir})
+		// Building tests would compile the standard library into a new cache.
+		res, err := r.Run(t.Context(), command.Spec{Argv: []string{"go", "list", "-deps", "-test", "-f", "{{.ImportPath}}", "./..."}, Dir: dir})
 		if errors.Is(err, exec.ErrNotFound) {
 			t.Skip("no Go toolchain that the sandbox shows: ", err)
 		}
-		if err != nil || res.ExitCode != 0 || !bytes.Contains(res.Stdout, []byte("--- PASS: TestM")) {
-			t.Errorf("%v, exit code %d: %s", err, res.ExitCode, res.Output)
+		if err != nil || res.ExitCode != 0 || !bytes.Contains(res.Stdout, []byte("example.com/m.test")) {
+			t.Errorf("%v, %s", err, show(res))
 		}
 	})
 }
