@@ -99,11 +99,12 @@ func begin(m Machine, in Input) Decision {
 	if len(present) > 1 {
 		d.Tell = true
 		d.Phase = present[0]
-		d.Why = "the issue has several phase labels; the earliest, " + string(d.Phase) + ", wins"
+		d.Why = "the issue has several phase labels; the earliest, " + m.Names.For(d.Phase) + ", wins over"
 		for _, other := range present[1:] {
 			for _, l := range in.Issue.Labels {
 				if q, ok := m.Names.Of(l); ok && q == other {
-					d.Deltas = append(d.Deltas, Delta{Label: l, Reason: d.Why})
+					d.Why += " " + l
+					d.Deltas = append(d.Deltas, Delta{Label: l, Reason: "an earlier phase goes first"})
 				}
 			}
 		}

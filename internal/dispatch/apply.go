@@ -18,6 +18,9 @@ import (
 func (d *Dispatcher) apply(ctx context.Context, rowID string, in labels.Input, dec labels.Decision) (string, error) {
 	ref := in.Event.Issue
 	why, err := d.act(ctx, in, dec)
+	if errors.Is(err, errCovered) {
+		return why, nil
+	}
 	if err != nil {
 		return why, err
 	}
@@ -38,6 +41,10 @@ func (d *Dispatcher) apply(ctx context.Context, rowID string, in labels.Input, d
 	}
 	return why, nil
 }
+
+// errCovered means that an earlier run answers the event: nothing is left to do
+// or to say.
+var errCovered = errors.New("dispatch: covered")
 
 // sourceKey names what happened, not who told of it, so that a webhook and a
 // poll of one event are answered once.
@@ -98,7 +105,7 @@ func (d *Dispatcher) start(ctx context.Context, in labels.Input, dec labels.Deci
 	}
 	run, err := d.Store.Start(ctx, req)
 	if errors.Is(err, checkpoints.ErrConflict) {
-		return "run " + run.ID + " covers this already", nil
+		return "run " + run.ID + " covers this already", errCovered
 	}
 	if err != nil {
 		return dec.Why, fmt.Errorf("starting the run: %w", err)

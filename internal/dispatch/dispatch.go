@@ -13,6 +13,7 @@ import (
 	"fmt"
 	"log/slog"
 	"slices"
+	"time"
 
 	"github.com/pipelinebot/pipelinebot/checkpoints"
 	"github.com/pipelinebot/pipelinebot/internal/clock"
@@ -63,10 +64,13 @@ type Options struct {
 }
 
 // Dispatcher handles inbox rows.
-type Dispatcher struct{ Options }
+type Dispatcher struct {
+	Options
+	issues turns
+}
 
 // New returns a dispatcher.
-func New(o Options) *Dispatcher { return &Dispatcher{o} }
+func New(o Options) *Dispatcher { return &Dispatcher{Options: o} }
 
 // errLater leaves the row pending; the store's sweep brings it back.
 var errLater = errors.New("dispatch: not yet")
@@ -84,10 +88,13 @@ func (d *Dispatcher) Handle(ctx context.Context, rowID string) error {
 	if err := json.Unmarshal(row.Body, &ev); err != nil {
 		return d.Store.Decided(ctx, rowID, "unreadable", "the row cannot be decoded: "+err.Error())
 	}
+	// One event of an issue at a time: a webhook and a poll of the same thing
+	// must not both find it undone.
+	defer d.issues.take(ev.Issue.String())()
 	log := d.Log.With("issue", ev.Issue.String(), "repo", ev.Issue.Repo.String(), "delivery", rowID)
 	decision, in, err := d.decide(ctx, ev)
 	if err != nil {
-		return fmt.Errorf("deciding on %s of %s: %w", ev.Kind, ev.Issue, err)
+		return d.postpone(ctx, row, fmt.Errorf("deciding on %s of %s: %w", ev.Kind, ev.Issue, err))
 	}
 	why, err := d.apply(ctx, rowID, in, decision)
 	if errors.Is(err, errLater) {
@@ -95,7 +102,7 @@ func (d *Dispatcher) Handle(ctx context.Context, rowID string) error {
 		return nil
 	}
 	if err != nil {
-		return fmt.Errorf("applying %s to %s: %w", decision.Action, ev.Issue, err)
+		return d.postpone(ctx, row, fmt.Errorf("applying %s to %s: %w", decision.Action, ev.Issue, err))
 	}
 	log.InfoContext(ctx, "event decided", "event", string(ev.Kind), "label", ev.Label, "rule", decision.Rule,
 		"action", string(decision.Action), "why", why)
@@ -103,6 +110,18 @@ func (d *Dispatcher) Handle(ctx context.Context, rowID string) error {
 		return fmt.Errorf("recording the decision on %s: %w", rowID, err)
 	}
 	return nil
+}
+
+// giveUp is how long a row is tried again.
+const giveUp = 24 * time.Hour
+
+// postpone leaves a row pending for the next sweep, or closes it when it was
+// tried for a day.
+func (d *Dispatcher) postpone(ctx context.Context, row checkpoints.InboxEvent, cause error) error {
+	if d.Clock.Now().Sub(row.At) < giveUp {
+		return cause
+	}
+	return errors.Join(cause, d.Store.Decided(ctx, row.ID, "failed", cause.Error()))
 }
 
 // decide gathers what the machine needs. The actor's permission is asked only
@@ -144,6 +163,10 @@ func (d *Dispatcher) input(ctx context.Context, ev forge.Event) (labels.Input, e
 	issue, err := d.Forge.Issue(ctx, ev.Issue)
 	switch {
 	case forge.IsKind(err, forge.KindNotFound):
+		// GitHub says 404 as well when the bot lost a private repository.
+		if _, err := d.Forge.Repository(ctx, ev.Issue.Repo); err != nil {
+			return in, fmt.Errorf("reading the repository: %w", err)
+		}
 		in.Event.Kind = forge.IssueGone
 	case err != nil:
 		return in, fmt.Errorf("reading the issue: %w", err)
