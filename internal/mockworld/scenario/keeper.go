@@ -48,7 +48,8 @@ func (k *keeper) start(ctx context.Context) error {
 	k.wg.Add(1)
 	go func() {
 		defer k.wg.Done()
-		err := p.Wait(ctx)
+		// Not by ctx: the end of the story is not the end of the process.
+		err := p.Wait(context.WithoutCancel(ctx))
 		k.mu.Lock()
 		defer k.mu.Unlock()
 		if k.current != p {
@@ -83,6 +84,7 @@ func (k *keeper) stop(ctx context.Context, how string) error {
 		p.Terminate()
 		if err := p.Wait(ctx); err != nil {
 			p.Kill()
+			_ = p.Wait(context.WithoutCancel(ctx)) // a killed process ends
 			return fmt.Errorf("ending the bot: asked to end, it did not exit with 0 within %s: %w", stopTimeout, err)
 		}
 	}
