@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/pipelinebot/pipelinebot/flows"
 	"github.com/pipelinebot/pipelinebot/internal/forge"
@@ -14,12 +15,12 @@ import (
 )
 
 // admit looks whether there is still work to do and a plan to do it by. It
-// reads plan_ref, base_sha, text_hash, head_sha and branch; it writes
-// branch and work_base, the commit that this round builds on.
+// reads plan_ref, base_sha, text_hash, head_sha, branch and merged_before; it
+// writes branch and work_base, the commit that this round builds on.
 func (p phase) admit() flows.Action {
 	return flows.Action{
 		Name: "implement.admit", Version: "1", ReadOnly: true,
-		Reads:  []string{"plan_ref", "base_sha", "text_hash", "head_sha", "branch"},
+		Reads:  []string{"plan_ref", "base_sha", "text_hash", "head_sha", "branch", "merged_before"},
 		Writes: []string{"branch", "work_base", "result"},
 		Run: issue.Guard(func(ctx context.Context, c flows.Call) (flows.Result, error) {
 			ref, err := issue.Ref(c)
@@ -40,7 +41,11 @@ func (p phase) admit() flows.Action {
 			if branch == "" {
 				branch = Branch(c.Run.Issue, c.Run.Lineage)
 			}
-			if end, stop, err := p.pulls(ctx, ref, branch); err != nil || stop {
+			var before []int
+			if err := c.In.Decode("merged_before", &before); err != nil {
+				return flows.Result{}, err
+			}
+			if end, stop, err := p.pulls(ctx, ref, branch, before); err != nil || stop {
 				return end, err
 			}
 			base, end, stop, err := p.workBase(ctx, c, branch)
@@ -55,8 +60,9 @@ func (p phase) admit() flows.Action {
 	}
 }
 
-// pulls ends the flow when the issue's pull request is settled already.
-func (p phase) pulls(ctx context.Context, ref forge.Ref, branch string) (flows.Result, bool, error) {
+// pulls ends the flow when the issue's pull request is settled already. Those
+// merged before the work began don't count: the issue is wanted all the same.
+func (p phase) pulls(ctx context.Context, ref forge.Ref, branch string, before []int) (flows.Result, bool, error) {
 	own, err := p.Pulls.PullsByHead(ctx, ref.Repo, branch)
 	if err != nil {
 		return flows.Result{}, false, fmt.Errorf("looking for pull requests of %s: %w", branch, err)
@@ -66,7 +72,7 @@ func (p phase) pulls(ctx context.Context, ref forge.Ref, branch string) (flows.R
 		return flows.Result{}, false, fmt.Errorf("looking for linked pull requests: %w", err)
 	}
 	for _, pull := range append(own, linked...) {
-		if pull.Merged {
+		if pull.Merged && !slices.Contains(before, pull.Ref.Number) {
 			return issue.End("merged", "pull-merged", "Pull request #%d for this issue is merged.", pull.Ref.Number), true, nil
 		}
 	}

@@ -305,6 +305,18 @@ func TestAdmission(t *testing.T) {
 	}
 }
 
+// A pull request that was merged before somebody asked for the work does not
+// end it: the issue may have been reopened.
+func TestMergedBefore(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, implement.Settings{}, attempt()...)
+	w.forge.Opened = []*forge.Pull{{Ref: forge.Ref{Number: 5}, Merged: true, Head: "x"}}
+	w.forge.Linked = []int{5}
+	w.input["merged_before"] = []int{4, 5}
+	out, _ := w.run()
+	expect(t, out, "pr_opened", "")
+}
+
 func TestTestCommandMissing(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, implement.Settings{Test: gates.TestCommand{Argv: []string{}}})

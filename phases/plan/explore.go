@@ -3,8 +3,10 @@ package plan
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/pipelinebot/pipelinebot/flows"
+	"github.com/pipelinebot/pipelinebot/internal/forge"
 	"github.com/pipelinebot/pipelinebot/phases/actuators"
 	"github.com/pipelinebot/pipelinebot/phases/blob"
 	"github.com/pipelinebot/pipelinebot/phases/issue"
@@ -13,12 +15,14 @@ import (
 )
 
 // base pins the head of the default branch: everything that follows is about
-// that commit. It writes base_sha and default_branch and starts the counting
-// of drafts anew.
+// that commit. It writes base_sha and default_branch and starts the counting of
+// drafts anew. On the first visit it writes merged_before, the pull requests
+// that were merged when the work began; it reads it later.
 func (p phase) base() flows.Action {
 	return flows.Action{
 		Name: "plan.base", Version: "1", ReadOnly: true,
-		Reads: []string{}, Writes: []string{"base_sha", "default_branch", "drafts", "problems", "problems_ref", "result"},
+		Reads:  []string{"merged_before"},
+		Writes: []string{"base_sha", "default_branch", "merged_before", "drafts", "problems", "problems_ref", "result"},
 		Run: issue.Guard(func(ctx context.Context, c flows.Call) (flows.Result, error) {
 			ref, err := issue.Ref(c)
 			if err != nil {
@@ -31,6 +35,15 @@ func (p phase) base() flows.Action {
 			if repo.Archived {
 				return issue.End(issue.Closed, "repository-archived", "The repository is archived."), nil
 			}
+			merged := []int{}
+			if err := c.In.Decode("merged_before", &merged); err != nil {
+				return flows.Result{}, err
+			}
+			if c.Visit == 1 {
+				if merged, err = p.merged(ctx, ref); err != nil {
+					return flows.Result{}, err
+				}
+			}
 			sha, err := p.Trees.Resolve(ctx, c, repo.DefaultBranch)
 			if err != nil {
 				return flows.Result{}, err
@@ -41,13 +54,29 @@ func (p phase) base() flows.Action {
 			}
 			return flows.Result{
 				Delta: flows.Delta{
-					"base_sha": sha, "default_branch": repo.DefaultBranch,
+					"base_sha": sha, "default_branch": repo.DefaultBranch, "merged_before": merged,
 					"drafts": 0, "problems": 0, "problems_ref": none,
 				},
 				Note: fmt.Sprintf("planning at %s of %s", tree.Short(sha), repo.DefaultBranch),
 			}, nil
 		}),
 	}
+}
+
+// merged are the pull requests for the issue that are merged, the newest 50.
+func (p phase) merged(ctx context.Context, ref forge.Ref) ([]int, error) {
+	pulls, err := p.Repos.LinkedPulls(ctx, ref)
+	if err != nil {
+		return nil, fmt.Errorf("looking for linked pull requests: %w", err)
+	}
+	merged := []int{}
+	for _, pull := range pulls {
+		if pull.Merged {
+			merged = append(merged, pull.Ref.Number)
+		}
+	}
+	slices.Sort(merged)
+	return merged[max(0, len(merged)-50):], nil
 }
 
 // explore lets the model look around, read-only. It reads issue_ref, base_sha

@@ -43,8 +43,10 @@ type Writer interface {
 	RemoveLabel(ctx context.Context, ref forge.Ref, name string) error
 }
 
-// Repositories tells the default branch and who set a label.
+// Repositories tells the default branch, what pull requests there are for an
+// issue, and who set a label.
 type Repositories interface {
+	LinkedPulls(ctx context.Context, ref forge.Ref) ([]forge.Pull, error)
 	Repository(ctx context.Context, r forge.Repo) (forge.Repository, error)
 	Events(ctx context.Context, ref forge.Ref) ([]forge.IssueEvent, error)
 }

@@ -117,6 +117,26 @@ func TestApprovedByCommand(t *testing.T) {
 	}
 }
 
+// What was merged before is recorded once; what is merged later is not in it.
+func TestMergedBefore(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, turns{
+		[]llmtest.Turn{notes(), notes()},
+		[]llmtest.Turn{llmtest.JSON(document()), llmtest.JSON(document())},
+		[]llmtest.Turn{fine(), fine()},
+	})
+	w.forge.Opened = []*forge.Pull{{Ref: forge.Ref{Number: 5}, Merged: true}, {Ref: forge.Ref{Number: 6}, Open: true}}
+	w.forge.Linked = []int{6, 5}
+	id := w.start(t)
+	w.forge.Opened[1].Merged = true
+	w.forge.Issues[7].Body = "Edited, so that it is planned again from the start."
+	w.approve(id, map[string]any{"by": "ann", "via": "label"})
+	var before []int
+	if err := w.State(id).Decode("merged_before", &before); err != nil || len(before) != 1 || before[0] != 5 {
+		t.Errorf("%v, %v", before, err)
+	}
+}
+
 func TestApprovedByLabel(t *testing.T) {
 	t.Parallel()
 	w := simple(t)
