@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/pipelinebot/pipelinebot/checkpoints"
@@ -75,7 +76,7 @@ func (w *walk) cancel(ctx context.Context, c Cancel) (Outcome, error) {
 
 // end makes the run Ending without completing a node.
 func (w *walk) end(ctx context.Context, o Outcome, how string) (Outcome, error) {
-	o.Finally = w.finally(ctx, flows.Ended{How: how, Reason: o.Reason})
+	o.Reason, o.Finally = w.finally(ctx, flows.Ended{How: how, Reason: o.Reason})
 	if lost(ctx) {
 		return w.interrupted(ctx)
 	}
@@ -96,7 +97,7 @@ func (w *walk) ending(o Outcome) {
 // halt stops before or within a node; the run keeps its position.
 func (w *walk) halt(ctx context.Context, reason string) (Outcome, error) {
 	o := Outcome{How: Halted, Code: "halted", Reason: clip(w.e.Scrub(reason), maxReason)}
-	o.Finally = w.finally(ctx, flows.Ended{How: "halted", Reason: o.Reason})
+	o.Reason, o.Finally = w.finally(ctx, flows.Ended{How: "halted", Reason: o.Reason})
 	if lost(ctx) {
 		return w.interrupted(ctx)
 	}
@@ -145,7 +146,7 @@ func (w *walk) sink(ctx context.Context, node flows.Node, visit int, began time.
 	if stopped {
 		o.Code, o.Reason = st.Code, st.Reason
 	}
-	o.Finally = w.finally(ctx, flows.Ended{How: "sink", Result: o.Result, Reason: o.Reason})
+	o.Reason, o.Finally = w.finally(ctx, flows.Ended{How: "sink", Result: o.Result, Reason: o.Reason})
 	if ctx.Err() != nil {
 		// Whatever ended the context meanwhile counts; the sink is entered
 		// again, and finally with it.
@@ -188,10 +189,13 @@ func withVisit(visits map[string]int, node string, visit int) map[string]int {
 }
 
 // finally runs the flow's last actions, whatever ended it. They can't change
-// the run any more, and what goes wrong in them never replaces the cause.
-func (w *walk) finally(ctx context.Context, ended flows.Ended) error {
+// the run any more, and what goes wrong in them never replaces the cause. What
+// they did is added to the reason: where the work was saved is part of how it
+// ended.
+func (w *walk) finally(ctx context.Context, ended flows.Ended) (reason string, err error) {
+	reason = ended.Reason
 	if w.flow == nil {
-		return nil
+		return reason, nil
 	}
 	var errs []error
 	for _, name := range w.flow.Finally() {
@@ -207,10 +211,16 @@ func (w *walk) finally(ctx context.Context, ended flows.Ended) error {
 				In: w.state.Public(), Ended: &ended, Artifacts: w.e.Artifacts,
 			},
 		}
-		if got := c.run(context.WithoutCancel(ctx)); got.err != nil {
+		got := c.run(context.WithoutCancel(ctx))
+		if got.err != nil {
 			w.log.ErrorContext(ctx, "finally action failed", "action", name, "error", got.err)
 			errs = append(errs, fmt.Errorf("finally %s: %w", name, got.err))
 		}
+		if note := w.e.Scrub(got.res.Note); note != "" && reason == "" {
+			reason = note
+		} else if note != "" {
+			reason = strings.TrimRight(reason, ".") + "; " + note
+		}
 	}
-	return errors.Join(errs...)
+	return clip(reason, maxReason), errors.Join(errs...)
 }

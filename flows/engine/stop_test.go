@@ -246,6 +246,22 @@ func TestFinally(t *testing.T) {
 	}
 }
 
+// What a finally action did becomes part of the stored reason, so that people
+// are told where the work was saved.
+func TestFinallyNote(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, map[string]action{
+		"a": func(context.Context, flows.Call) (flows.Result, error) { return flows.Result{}, errors.New("boom.") },
+		"t.last": func(context.Context, flows.Call) (flows.Result, error) {
+			return flows.Result{Note: "the work is on branch wip/1"}, nil
+		},
+	})
+	out := w.walk(w.begin(three))
+	if want := "boom; the work is on branch wip/1"; !strings.HasSuffix(out.Reason, want) || out.Run.Reason != out.Reason {
+		t.Errorf("reason %q, in the run %q, want one that ends with %q", out.Reason, out.Run.Reason, want)
+	}
+}
+
 // Telemetry sees every node and edge in order, and neither its absence nor
 // its panic changes the run.
 //
