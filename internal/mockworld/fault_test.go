@@ -2,6 +2,7 @@ package mockworld_test
 
 import (
 	"net/http"
+	"runtime"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -95,6 +96,7 @@ func TestDelayGoesByTheClock(t *testing.T) {
 		case got := <-done:
 			t.Fatalf("answered %d before the delay was over", got)
 		default:
+			runtime.Gosched()
 		}
 	}
 	s.clock.Advance(time.Hour)
