@@ -256,7 +256,7 @@ expect: {issues: [{labels: [crash, x]}]}`, "the bot ended by itself"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			rep := play(t, toyWorld+"settle: 50ms\n"+c.src, Options{Timeout: 1500 * time.Millisecond})
+			rep := play(t, toyWorld+"settle: 50ms\n"+c.src, Options{Timeout: 4 * time.Second})
 			if rep.Passed || !strings.Contains(rep.String(), c.want) {
 				t.Errorf("want a failure with %q, got:\n%s", c.want, rep)
 			}
