@@ -54,6 +54,7 @@ type App struct {
 	forge    *gh.Client
 	worker   *worker.Worker
 	dispatch *dispatch.Dispatcher
+	reporter *report.Reporter
 	sandbox  string
 }
 
@@ -93,6 +94,7 @@ func (a *App) assemble() error {
 	if err != nil {
 		return fmt.Errorf("opening the artifacts: %w", err)
 	}
+	a.reporter = report.New(a.forge, a.store, a.cfg.Labels, a.scrub)
 	tools, err := a.newTools()
 	if err != nil {
 		return err
@@ -117,7 +119,7 @@ func (a *App) assemble() error {
 	starts := handoff.Builder{Flows: phaseFlows{catalog}, Freezer: eng, Runs: a.store}
 	w.Options = worker.Options{
 		Store: a.store, Forge: a.forge, Walker: eng, Next: starts, Names: a.cfg.Labels, Clock: a.clock, Log: a.Log,
-		Reporter: report.New(a.forge, a.store, a.cfg.Labels, a.scrub),
+		Reporter: a.reporter,
 		Owner:    fmt.Sprintf("pid-%d", os.Getpid()), Lease: leaseTime, Ended: a.ended,
 	}
 	a.worker = w

@@ -93,12 +93,12 @@ func (a *App) phaseDeps(t tools) deps {
 			},
 		},
 		implement: implement.Deps{
-			Issues: a.forge, Pulls: a.forge, Trees: t.trees, Models: t.models, Runner: t.runner, Scrub: a.scrub,
-			Settings: implement.Settings{Test: a.testsFor(""), Rules: rules, Allow: c.Implement.Commands, Identity: identity},
+			Issues: a.forge, Pulls: a.forge, Trees: t.trees, Models: t.models, Runner: t.runner, Scrub: a.scrub, Saved: a.reporter.Saved,
+			Settings: implement.Settings{TestFor: a.testsFor, Rules: rules, Allow: c.Implement.Commands, Identity: identity},
 		},
 		review: review.Deps{
 			Forge: a.forge, Issues: a.forge, Trees: t.trees, Models: t.models, Runner: t.runner, Scrub: a.scrub,
-			Settings: review.Settings{Test: a.testsFor(""), MaxRounds: c.Review.MaxRounds},
+			Settings: review.Settings{TestFor: a.testsFor, MaxRounds: c.Review.MaxRounds},
 		},
 	}
 }

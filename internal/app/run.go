@@ -16,6 +16,7 @@ import (
 	"github.com/pipelinebot/pipelinebot/internal/forge"
 	"github.com/pipelinebot/pipelinebot/internal/intake"
 	"github.com/pipelinebot/pipelinebot/internal/queue"
+	"github.com/pipelinebot/pipelinebot/phases/status"
 )
 
 const (
@@ -133,7 +134,7 @@ func (a *App) routes() http.Handler {
 	})
 	if a.cfg.GitHub.Webhooks {
 		mux.Handle("/webhook", intake.Handler(intake.Options{
-			Secrets: a.cfg.GitHub.WebhookSecrets, Inbox: a.store, Clock: a.clock, Log: a.Log,
+			Secrets: a.cfg.GitHub.WebhookSecrets, Inbox: a.store, Clock: a.clock, Log: a.Log, Skip: a.ownStatus,
 		}))
 	}
 	return mux
@@ -143,8 +144,20 @@ func (a *App) poller() *intake.Poller {
 	return intake.NewPoller(intake.PollerOptions{
 		Source: a.forge, Inbox: a.store, Interest: a.interest, Labels: a.cfg.Labels.All(),
 		Repos:    func(context.Context) ([]forge.Repo, error) { return a.repos(), nil },
-		Interval: a.cfg.GitHub.PollInterval, Clock: a.clock, Log: a.Log,
+		Interval: a.cfg.GitHub.PollInterval, Clock: a.clock, Log: a.Log, Skip: a.ownStatus,
 	})
+}
+
+// ownStatus reports that a comment is the bot's own status comment, whose many
+// edits nobody needs to decide on. When in doubt it is not.
+func (a *App) ownStatus(c forge.Comment) bool {
+	if !strings.HasPrefix(c.Body, status.Marker) {
+		return false
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+	defer cancel()
+	self, err := a.forge.Self(ctx)
+	return err == nil && self.ID != 0 && self.ID == c.Author.ID
 }
 
 func (a *App) repos() []forge.Repo {

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"net/http"
 
+	"golang.org/x/oauth2"
+
 	"github.com/pipelinebot/pipelinebot/internal/forge"
 	"github.com/pipelinebot/pipelinebot/internal/secret"
 )
@@ -46,7 +48,11 @@ func newAuth(o Options, c *Client, wire http.RoundTripper) (authenticator, error
 		return nil, errors.New("GitHub authentication: neither a token nor an App is given")
 	default:
 		c.learn(o.Token)
-		return tokenAuth{o.Token, c.http}, nil
+		via := *c.http
+		via.Transport = &oauth2.Transport{
+			Source: oauth2.StaticTokenSource(&oauth2.Token{AccessToken: o.Token.Reveal()}), Base: c.http.Transport,
+		}
+		return tokenAuth{o.Token, &via}, nil
 	}
 }
 
@@ -57,7 +63,7 @@ type tokenAuth struct {
 }
 
 func (t tokenAuth) credential(context.Context, forge.Repo) (credential, error) {
-	return credential{"Bearer " + t.token.Reveal(), t.via, tokenPool}, nil
+	return credential{via: t.via, pool: tokenPool}, nil
 }
 
 func (tokenAuth) refused(credential) bool { return false }

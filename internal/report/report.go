@@ -3,8 +3,8 @@
 // or by its marker, made anew when somebody deleted it.
 //
 // It must not know how runs are worked on; phases/status says how the comment
-// looks. It may import checkpoints, labels, internal/{forge,secret},
-// phases/status.
+// looks. It may import checkpoints, flows, labels,
+// internal/{forge,secret}, phases/status.
 package report
 
 import (
@@ -61,7 +61,9 @@ func New(f Forge, s Store, names labels.Names, scrub *secret.Scrubber) *Reporter
 }
 
 // Post brings the comment of the run's issue up to date. The run is as the
-// caller has it: its result may not be stored yet.
+// caller has it: its result may not be stored yet. When somebody else has
+// claimed the run meanwhile, the comment is theirs to write and nothing is
+// written.
 func (r *Reporter) Post(ctx context.Context, run checkpoints.Run, s State) error {
 	ref, err := forge.ParseRef(run.Key)
 	if err != nil {
@@ -71,11 +73,30 @@ func (r *Reporter) Post(ctx context.Context, run checkpoints.Run, s State) error
 	if err != nil {
 		return fmt.Errorf("gathering the status of %s: %w", ref, err)
 	}
+	// Asked last: gathering may have taken a while.
+	now, err := r.store.Get(ctx, run.ID)
+	if err != nil {
+		return fmt.Errorf("reading run %s: %w", run.ID, err)
+	}
+	if now.Epoch > run.Epoch {
+		return nil
+	}
 	if err := r.write(ctx, ref, r.scrub.Scrub(status.Render(view))); err != nil {
 		return fmt.Errorf("writing the status of %s: %w", ref, err)
 	}
 	return nil
 }
+
+// Saved remembers the branch that holds a run's unfinished work.
+func (r *Reporter) Saved(ctx context.Context, runID, branch string) error {
+	value, err := json.Marshal(branch)
+	if err != nil {
+		return fmt.Errorf("encoding the branch %s: %w", branch, err)
+	}
+	return r.store.RecordEffect(ctx, savedKey(runID), value)
+}
+
+func savedKey(runID string) string { return "run/" + runID + "/saved" }
 
 // placed is the recorded comment.
 type placed struct {
@@ -117,7 +138,10 @@ func (r *Reporter) find(ctx context.Context, ref forge.Ref) (int64, error) {
 	value, err := r.store.Effect(ctx, effectKey(ref))
 	if err == nil {
 		var p placed
-		return p.ID, json.Unmarshal(value, &p)
+		if err := json.Unmarshal(value, &p); err != nil {
+			return 0, fmt.Errorf("reading where the comment is: %w", err)
+		}
+		return p.ID, nil
 	}
 	if !errors.Is(err, checkpoints.ErrNotFound) {
 		return 0, err

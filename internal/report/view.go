@@ -3,11 +3,13 @@ package report
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"strconv"
 
 	"github.com/pipelinebot/pipelinebot/checkpoints"
+	"github.com/pipelinebot/pipelinebot/flows"
 	"github.com/pipelinebot/pipelinebot/internal/forge"
 	"github.com/pipelinebot/pipelinebot/phases/status"
 )
@@ -75,25 +77,31 @@ func stateOf(run checkpoints.Run, s State) checkpoints.Status {
 }
 
 // facts reads what the flow's state says: the plan's hash and the pull request.
+// A user's flow may use these keys for something else, which then is no fact.
 func (r *Reporter) facts(ctx context.Context, v *status.View, run checkpoints.Run) error {
-	var state struct {
-		PlanHash string `json:"plan_hash"`
-		Pull     int    `json:"pr"`
-	}
-	if len(run.State) == 0 {
-		return nil
-	}
-	if err := json.Unmarshal(run.State, &state); err != nil {
-		return fmt.Errorf("reading the state of run %s: %w", run.ID, err)
-	}
-	v.PlanHash = state.PlanHash
-	if state.Pull == 0 {
-		return nil
-	}
-	pull, err := r.forge.Pull(ctx, forge.Ref{Repo: v.Ref.Repo, Number: state.Pull})
+	state, err := flows.DecodeState(run.State)
 	if err != nil {
-		return fmt.Errorf("reading pull request #%d: %w", state.Pull, err)
+		return fmt.Errorf("run %s: %w", run.ID, err)
 	}
-	v.Links = append(v.Links, status.Link{Title: "Pull request #" + strconv.Itoa(state.Pull), URL: pull.HTMLURL})
+	v.PlanHash = state.Str("plan_hash")
+	saved, err := r.store.Effect(ctx, savedKey(run.ID))
+	if err == nil {
+		err = json.Unmarshal(saved, &v.Saved)
+	}
+	if err != nil && !errors.Is(err, checkpoints.ErrNotFound) {
+		return fmt.Errorf("reading where the work of run %s is saved: %w", run.ID, err)
+	}
+	number := state.Int("pr")
+	if number <= 0 {
+		return nil
+	}
+	pull, err := r.forge.Pull(ctx, forge.Ref{Repo: v.Ref.Repo, Number: number})
+	switch {
+	case forge.IsKind(err, forge.KindNotFound):
+		return nil // a link to nothing helps nobody
+	case err != nil:
+		return fmt.Errorf("reading pull request #%d: %w", number, err)
+	}
+	v.Links = append(v.Links, status.Link{Title: "Pull request #" + strconv.Itoa(number), URL: pull.HTMLURL})
 	return nil
 }

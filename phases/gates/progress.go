@@ -39,8 +39,9 @@ func Signature(tree string, failing, findings []string) string {
 
 // NoProgress reports that the last attempt of history, oldest first, leads
 // nowhere, and says in words what repeated: the same content as the attempt
-// before, content of an earlier attempt (A-B-A), or a failing set that did not
-// grow smaller within ProgressWindow attempts.
+// before, content of an earlier attempt (A-B-A), nothing that failed before
+// passing now, or a failing set that did not grow smaller within
+// ProgressWindow attempts. So a run that gets nowhere pays for two attempts.
 func NoProgress(history []Attempt) (stuck bool, what string) {
 	n := len(history)
 	if n < 2 {
@@ -58,6 +59,11 @@ func NoProgress(history []Attempt) (stuck bool, what string) {
 			return true, fmt.Sprintf("attempt %d went back to exactly the content of attempt %d, with %s in between",
 				n, i+1, plural(n-2-i, "other attempt"))
 		}
+	}
+	before, after := distinct(history[n-2].Failing), distinct(last.Failing)
+	if len(before) > 0 && !slices.ContainsFunc(before, func(f string) bool { return !slices.Contains(after, f) }) {
+		return true, fmt.Sprintf("attempt %d settled nothing of what failed in attempt %d: %s still failing (%s)",
+			n, n-1, plural(len(before), "item"), shortList(before, 5))
 	}
 	if n < ProgressWindow {
 		return false, ""

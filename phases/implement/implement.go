@@ -96,12 +96,16 @@ func Actions(d Deps) []flows.Action {
 // Branch is the branch of an issue's pipeline; a later round pushes to it
 // again.
 func Branch(issue int, lineage string) string {
-	return fmt.Sprintf("pipelinebot/%d-%s", issue, lineage[:min(len(lineage), 8)])
+	return fmt.Sprintf("pipelinebot/%d-%s", issue, short(lineage))
 }
+
+// short is the end of a lineage's id: its beginning is the time, which two
+// pipelines of one issue may share.
+func short(lineage string) string { return lineage[max(0, len(lineage)-8):] }
 
 // WIPBranch is where unfinished work is kept when a run is stopped.
 func WIPBranch(issue int, lineage string) string {
-	return fmt.Sprintf("pipelinebot/wip/%d-%s", issue, lineage[:min(len(lineage), 8)])
+	return fmt.Sprintf("pipelinebot/wip/%d-%s", issue, short(lineage))
 }
 
 func headRef(branch string) string { return "refs/heads/" + branch }

@@ -192,6 +192,7 @@ func TestNoProgress(t *testing.T) {
 		{"same patch twice", slices.Concat(attempt("TestA"), attempt("TestA")), "exactly the same content"},
 		{"A-B-A", slices.Concat(attempt("TestA"), attempt("TestB"), attempt("TestA")), "went back to exactly the content of attempt 1"},
 		{"nothing shrinks", slices.Concat(attempt("TestA"), attempt("TestB"), attempt("TestC")), "did not make the failing set smaller"},
+		{"nothing settled", slices.Concat(attempt("TestA"), attempt("TestA", "TestB")), "settled nothing of what failed"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			t.Parallel()
