@@ -8,6 +8,7 @@ package handoff
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -33,6 +34,15 @@ type History interface {
 	List(ctx context.Context, f checkpoints.Filter) ([]checkpoints.Run, error)
 }
 
+// ErrUnfit means that a phase cannot start however often it is tried: there is
+// no flow for it, or what is known does not fit the flow's input. Other errors
+// are of the store and may pass.
+var ErrUnfit = errors.New("cannot start")
+
+func unfit(phase labels.Phase, ref forge.Ref, cause error) error {
+	return fmt.Errorf("the %s phase of %s %w: %w", phase, ref, ErrUnfit, cause)
+}
+
 // Builder builds starts.
 type Builder struct {
 	Flows   Flows
@@ -40,7 +50,8 @@ type Builder struct {
 	Runs    History
 }
 
-// First builds the start of a phase that a person asked for. It inherits the
+// First builds the start of a phase that a person asked for; trigger names what
+// they did. It inherits the
 // state of the newest finished run of the phases before it, if there is one;
 // triage starts a new pipeline.
 func (b Builder) First(ctx context.Context, ref forge.Ref, phase labels.Phase, trigger string) (checkpoints.StartReq, error) {
@@ -56,6 +67,7 @@ func (b Builder) First(ctx context.Context, ref forge.Ref, phase labels.Phase, t
 }
 
 // Next builds the start of the phase that follows a run that has just ended.
+// Like First it fails with ErrUnfit when trying again is of no use.
 func (b Builder) Next(ctx context.Context, done checkpoints.Run, phase labels.Phase) (checkpoints.StartReq, error) {
 	repo, err := forge.ParseRepo(done.Repo)
 	if err != nil {
@@ -73,7 +85,7 @@ func predecessor(runs []checkpoints.Run, phase labels.Phase) *checkpoints.Run {
 	for i, r := range runs {
 		at := slices.Index(order, labels.Phase(r.Phase))
 		// A review leads back to implement with its findings.
-		leads := at < limit || (phase == labels.Implement && r.Phase == string(labels.Review))
+		leads := at >= 0 && at < limit || (phase == labels.Implement && r.Phase == string(labels.Review))
 		if r.Status == checkpoints.Done && leads {
 			return &runs[i]
 		}
@@ -84,7 +96,7 @@ func predecessor(runs []checkpoints.Run, phase labels.Phase) *checkpoints.Run {
 func (b Builder) build(ctx context.Context, ref forge.Ref, phase labels.Phase, trigger string, before *checkpoints.Run) (checkpoints.StartReq, error) {
 	f, err := b.Flows.ForPhase(string(phase))
 	if err != nil {
-		return checkpoints.StartReq{}, fmt.Errorf("starting the %s phase of %s: %w", phase, ref, err)
+		return checkpoints.StartReq{}, unfit(phase, ref, err)
 	}
 	req := checkpoints.StartReq{
 		Key: ref.String(), Trigger: trigger, Repo: ref.Repo.String(), Issue: ref.Number, Phase: string(phase), Round: 1,
@@ -93,13 +105,17 @@ func (b Builder) build(ctx context.Context, ref forge.Ref, phase labels.Phase, t
 	if before != nil {
 		req.Lineage = before.Lineage
 		if err := json.Unmarshal(before.State, &values); err != nil {
-			return checkpoints.StartReq{}, fmt.Errorf("reading the state of run %s: %w", before.ID, err)
+			return checkpoints.StartReq{}, unfit(phase, ref, fmt.Errorf("reading the state of run %s: %w", before.ID, err))
 		}
-		earlier, err := b.Runs.List(ctx, checkpoints.Filter{Lineage: before.Lineage, Phase: string(phase)})
+		// The newest round counts and not how many there are: old runs are
+		// deleted one day.
+		newest, err := b.Runs.List(ctx, checkpoints.Filter{Lineage: before.Lineage, Phase: string(phase), Limit: 1})
 		if err != nil {
 			return checkpoints.StartReq{}, fmt.Errorf("counting the rounds of %s: %w", ref, err)
 		}
-		req.Round = len(earlier) + 1
+		if len(newest) > 0 {
+			req.Round = newest[0].Round + 1
+		}
 	}
 	for key, v := range map[string]any{"issue": ref.Number, "repo": ref.Repo.String(), "round": req.Round} {
 		encoded, err := json.Marshal(v)
@@ -110,7 +126,7 @@ func (b Builder) build(ctx context.Context, ref forge.Ref, phase labels.Phase, t
 	}
 	req, err = b.Freezer.Freeze(f, req, flows.NewState(values).Only(inputs(f)))
 	if err != nil {
-		return checkpoints.StartReq{}, fmt.Errorf("starting the %s phase of %s: %w", phase, ref, err)
+		return checkpoints.StartReq{}, unfit(phase, ref, err)
 	}
 	return req, nil
 }
