@@ -24,7 +24,7 @@ func TestIDsSortByTime(t *testing.T) {
 		}
 		last, at = id, at.Add(time.Microsecond)
 	}
-	if checkpoints.NewID(at) == checkpoints.NewID(at) {
+	if a, b := checkpoints.NewID(at), checkpoints.NewID(at); a == b {
 		t.Fatal("two ids of one instant are equal")
 	}
 }

@@ -1,7 +1,6 @@
 package flows
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -174,13 +173,4 @@ func compileGuard(src string, scope guardScope) (*Guard, []guardProblem) {
 func firstLine(err error) string {
 	line, _, _ := strings.Cut(err.Error(), "\n")
 	return line
-}
-
-// eventState reads an event's flat data.
-func eventState(data json.RawMessage) (State, error) {
-	s, err := DecodeState(data)
-	if err != nil {
-		return State{}, fmt.Errorf("reading event data: %w", err)
-	}
-	return s, nil
 }

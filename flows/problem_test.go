@@ -28,7 +28,7 @@ nodes:
   - {id: done, kind: sink}
 edges:
   - {from: a, to: dnoe, when: "state.reslt == 'ok'"}
-  - {from: c, to: done, on: [exhuasted]}
+  - {from: c, to: done, on: [exhaustd]}
 finlly: []
 `
 	f, problems := Load("many.yaml", []byte(src), testRegistry(t))
@@ -46,7 +46,7 @@ finlly: []
 		"many.yaml:12:5: not-total: node c: c may end with exhausted and have nowhere to go (add an edge without when, as the last)",
 		"many.yaml:15:19: dangling-edge: node a: the edge names dnoe, which is no node (did you mean done?)",
 		"many.yaml:15:31: ref-unknown: node a: when: state has no field reslt (did you mean result?)",
-		"many.yaml:16:30: outcome-unknown: node c: c never ends with exhuasted (did you mean exhausted?)",
+		"many.yaml:16:30: outcome-unknown: node c: c never ends with exhaustd (did you mean exhausted?)",
 		"many.yaml:17:1: unknown-key: the flow has no key finlly (did you mean finally?)",
 	}
 	got := strings.Split(problems.Error(), "\n")

@@ -261,7 +261,12 @@ func (r *reader) plain(n *yaml.Node, id string) any {
 			list = append(list, r.plain(c, id))
 		}
 		return list
+	default:
+		return r.scalar(n, id)
 	}
+}
+
+func (r *reader) scalar(n *yaml.Node, id string) any {
 	switch n.ShortTag() {
 	case "!!null":
 		return nil

@@ -103,7 +103,7 @@ func (s *Store) store(a checkpoints.Artifact, b []byte) error {
 	if err != nil {
 		return err
 	}
-	defer os.Remove(tmp.Name()) // fails after the rename, as it should
+	defer func() { _ = os.Remove(tmp.Name()) }() // fails after the rename, as it should
 	_, err = tmp.Write(b)
 	err = errors.Join(err, tmp.Sync(), tmp.Close())
 	if err != nil {

@@ -39,7 +39,7 @@ func takeLock(path, owner string, now time.Time) (*fileLock, error) {
 	}
 	taken, err := tryLock(f)
 	if err != nil || !taken {
-		defer f.Close()
+		defer func() { _ = f.Close() }()
 	}
 	switch {
 	case err != nil:

@@ -68,7 +68,7 @@ func child(path string) error {
 func daemon(t *testing.T, path string) (acked *bufio.Scanner, kill func()) {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), os.Args[0])
-	cmd.Env = append(os.Environ(), childPath+"="+path)
+	cmd.Env = append(cmd.Environ(), childPath+"="+path)
 	cmd.Stderr = os.Stderr
 	out, err := cmd.StdoutPipe()
 	if err != nil {

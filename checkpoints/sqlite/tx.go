@@ -113,7 +113,7 @@ func collect[T any](ctx context.Context, q querier, scan func(scanner) (T, error
 	if err != nil {
 		return nil, explain(err)
 	}
-	defer rows.Close()
+	defer func() { _ = rows.Close() }() // rows.Err tells of a broken read
 	for rows.Next() {
 		v, err := scan(rows)
 		if err != nil {

@@ -2,7 +2,6 @@ package engine
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -84,7 +83,7 @@ func (w *walk) take(node flows.Node, ev checkpoints.Event, park checkpoints.Wait
 	for _, key := range slices.Sorted(maps.Keys(node.Take)) {
 		field := node.Take[key]
 		if data.Has(field) {
-			res.delta[key] = json.RawMessage(data.Raw(field))
+			res.delta[key] = data.Raw(field)
 		} else if res.outcome == flows.OK {
 			return bad(fmt.Errorf("it has no %s", field))
 		}

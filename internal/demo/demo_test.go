@@ -29,7 +29,7 @@ func TestStoryIsGenuine(t *testing.T) {
 		t.Helper()
 		cmd := exec.CommandContext(t.Context(), "go", "test", "./...")
 		cmd.Dir = dir
-		cmd.Env = append(os.Environ(), "GOFLAGS=-mod=mod", "GOPROXY=off", "GOTOOLCHAIN=local")
+		cmd.Env = append(cmd.Environ(), "GOFLAGS=-mod=mod", "GOPROXY=off", "GOTOOLCHAIN=local")
 		out, err := cmd.CombinedOutput()
 		if (err == nil) != pass || !strings.Contains(string(out), mentions) {
 			t.Fatalf("%s: go test: %v, want pass = %v and %q in:\n%s", when, err, pass, mentions, out)

@@ -211,8 +211,9 @@ func kindWords(k reflect.Kind) string {
 		return "true or false"
 	case reflect.Float64:
 		return "a number"
+	default:
+		return "a whole number"
 	}
-	return "a whole number"
 }
 
 func describe(n *yaml.Node) string {
@@ -223,7 +224,12 @@ func describe(n *yaml.Node) string {
 		return "a list"
 	case yaml.AliasNode:
 		return "an alias"
+	default:
+		return describeScalar(n)
 	}
+}
+
+func describeScalar(n *yaml.Node) string {
 	value := n.Value
 	if len(value) > 40 {
 		value = value[:40] + "…"
