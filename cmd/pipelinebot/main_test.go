@@ -9,11 +9,17 @@ import (
 	"testing"
 
 	"github.com/rogpeppe/go-internal/testscript"
+
+	"github.com/pipelinebot/pipelinebot/internal/sandbox"
 )
 
 // TestMain lets the test binary be the program, too: under the name
 // "pipelinebot" it runs main.
 func TestMain(m *testing.M) {
+	// The landlock sandbox starts this executable again, by its own path.
+	if handled, code := sandbox.Child(os.Args, os.Stderr); handled {
+		os.Exit(code)
+	}
 	testscript.Main(m, map[string]func(){"pipelinebot": main})
 }
 
@@ -62,4 +68,18 @@ func program(t *testing.T) string {
 		t.Skipf("no symbolic links here, so that the test binary cannot be the program: %v", err)
 	}
 	return link
+}
+
+// needSandbox skips where repository commands cannot be confined. CI makes
+// sure that it never does there.
+func needSandbox(t *testing.T) {
+	t.Helper()
+	_, err := sandbox.New(sandbox.Options{Mode: sandbox.Auto, CacheDir: t.TempDir()})
+	if err == nil {
+		return
+	}
+	if os.Getenv("PIPELINEBOT_REQUIRE_SANDBOX") != "" {
+		t.Fatal(err)
+	}
+	t.Skipf("no sandbox here: %v", err)
 }

@@ -23,9 +23,7 @@ func TestScenarios(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes minutes")
 	}
-	if _, err := os.Stat("/usr/bin/bwrap"); err != nil && os.Getenv("PIPELINEBOT_REQUIRE_SANDBOX") == "" {
-		t.Skip("bubblewrap is not installed: the worlds' tests would run unconfined")
-	}
+	needSandbox(t)
 	root := filepath.Join("..", "..", "testdata", "scenarios")
 	var files []string
 	err := filepath.WalkDir(root, func(p string, d fs.DirEntry, err error) error {
