@@ -1,0 +1,414 @@
+package report_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/pipelinebot/pipelinebot/checkpoints"
+	"github.com/pipelinebot/pipelinebot/checkpoints/memory"
+	"github.com/pipelinebot/pipelinebot/internal/clock"
+	"github.com/pipelinebot/pipelinebot/internal/forge"
+	"github.com/pipelinebot/pipelinebot/internal/report"
+	"github.com/pipelinebot/pipelinebot/internal/secret"
+	"github.com/pipelinebot/pipelinebot/labels"
+	"github.com/pipelinebot/pipelinebot/phases/status"
+)
+
+func bot() forge.Actor { return forge.Actor{ID: 1, Login: "pipe[bot]", Bot: true} }
+
+// fakeForge keeps the comments of one issue. fail makes a method fail.
+type fakeForge struct {
+	comments []forge.Comment
+	pulls    map[int]forge.Pull
+	fail     map[string]error
+	calls    []string
+	next     int64
+}
+
+func (f *fakeForge) Self(context.Context) (forge.Actor, error) { return bot(), f.fail["Self"] }
+
+func (f *fakeForge) Comments(context.Context, forge.Ref) ([]forge.Comment, error) {
+	f.calls = append(f.calls, "list")
+	return f.comments, f.fail["Comments"]
+}
+
+func (f *fakeForge) AddComment(_ context.Context, _ forge.Ref, body string) (forge.Comment, error) {
+	f.calls = append(f.calls, "add")
+	if err := f.fail["AddComment"]; err != nil {
+		return forge.Comment{}, err
+	}
+	f.next++
+	c := forge.Comment{ID: 900 + f.next, Author: bot(), Body: body}
+	f.comments = append(f.comments, c)
+	return c, nil
+}
+
+func (f *fakeForge) EditComment(_ context.Context, _ forge.Repo, id int64, body string) (forge.Comment, error) {
+	f.calls = append(f.calls, fmt.Sprintf("edit %d", id))
+	if err := f.fail["EditComment"]; err != nil {
+		return forge.Comment{}, err
+	}
+	for i := range f.comments {
+		if f.comments[i].ID == id {
+			f.comments[i].Body = body
+			return f.comments[i], nil
+		}
+	}
+	return forge.Comment{}, &forge.Error{Kind: forge.KindNotFound, Op: "editing", Status: 404}
+}
+
+func (f *fakeForge) Pull(_ context.Context, ref forge.Ref) (forge.Pull, error) {
+	p, ok := f.pulls[ref.Number]
+	if err := f.fail["Pull"]; err != nil {
+		return p, err
+	}
+	if !ok {
+		return p, &forge.Error{Kind: forge.KindNotFound, Op: "reading", Status: 404}
+	}
+	return p, nil
+}
+
+type world struct {
+	t     *testing.T
+	clock *clock.Fake
+	store *memory.Store
+	forge *fakeForge
+	r     *report.Reporter
+}
+
+func newWorld(t *testing.T) *world {
+	t.Helper()
+	w := &world{
+		t: t, clock: clock.NewFake(time.Date(2026, 3, 1, 9, 0, 0, 0, time.UTC)),
+		forge: &fakeForge{pulls: map[int]forge.Pull{}, fail: map[string]error{}},
+	}
+	w.store = memory.New(memory.Options{Clock: w.clock})
+	w.r = report.New(w.forge, w.store, labels.Default(), secret.NewScrubber(secret.New("hunter2hunter2")))
+	return w
+}
+
+// run is a claimed run of a phase.
+func (w *world) run(phase labels.Phase, lineage string) (checkpoints.Run, checkpoints.Lease) {
+	w.t.Helper()
+	w.clock.Advance(time.Second)
+	run, err := w.store.Start(w.t.Context(), checkpoints.StartReq{
+		Key: "acme/widgets#7", Repo: "acme/widgets", Issue: 7, Phase: string(phase), Lineage: lineage, Entry: "a",
+	})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	run, l, err := w.store.Claim(w.t.Context(), run.ID, run.Epoch, "me", time.Hour)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return run, l
+}
+
+func (w *world) post(run checkpoints.Run, s report.State) {
+	w.t.Helper()
+	if err := w.r.Post(w.t.Context(), run, s); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+// body is the status comment's text; there must be exactly one.
+func (w *world) body() string {
+	w.t.Helper()
+	var found []string
+	for _, c := range w.forge.comments {
+		if c.Author.ID == bot().ID && strings.HasPrefix(c.Body, status.Marker) {
+			found = append(found, c.Body)
+		}
+	}
+	if len(found) != 1 {
+		w.t.Fatalf("%d status comments", len(found))
+	}
+	return found[0]
+}
+
+func (w *world) calls(want ...string) {
+	w.t.Helper()
+	if diff := cmp.Diff(want, w.forge.calls); diff != "" {
+		w.t.Errorf("calls (-want +got):\n%s", diff)
+	}
+	w.forge.calls = nil
+}
+
+func TestOneComment(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	run, _ := w.run(labels.Triage, "")
+	w.post(run, report.Working)
+	w.calls("list", "add")
+	w.post(run, report.Working)
+	w.calls("edit 901")
+	// A new process finds it by what is stored; the spelling of the name does
+	// not matter.
+	w.r = report.New(w.forge, w.store, labels.Default(), secret.NewScrubber())
+	run.Key = "Acme/Widgets#7"
+	w.post(run, report.Working)
+	w.calls("edit 901")
+	// Somebody deletes it.
+	w.forge.comments = nil
+	w.post(run, report.Working)
+	w.calls("edit 901", "add")
+	w.post(run, report.Working)
+	w.calls("edit 902")
+	w.body()
+}
+
+// A comment whose id was not stored, since the process died, is found by its
+// marker; only the bot's own counts.
+func TestFoundByMarker(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		comment forge.Comment
+		calls   []string
+	}{
+		"the bot's own":   {forge.Comment{ID: 5, Author: bot(), Body: status.Marker + "\nold"}, []string{"list", "edit 5"}},
+		"somebody else's": {forge.Comment{ID: 5, Author: forge.Actor{ID: 2}, Body: status.Marker + "\nfake"}, []string{"list", "add"}},
+		"quoted":          {forge.Comment{ID: 5, Author: bot(), Body: "> " + status.Marker}, []string{"list", "add"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			w.forge.comments = []forge.Comment{{ID: 4, Author: forge.Actor{ID: 2}, Body: "hello"}, tt.comment}
+			run, _ := w.run(labels.Triage, "")
+			w.post(run, report.Working)
+			w.calls(tt.calls...)
+			w.body()
+			w.post(run, report.Working)
+			if len(w.forge.calls) != 1 { // the id is stored now
+				t.Errorf("calls %v", w.forge.calls)
+			}
+		})
+	}
+}
+
+func TestFailures(t *testing.T) {
+	t.Parallel()
+	invalid := &forge.Error{Kind: forge.KindInvalid, Op: "editing", Status: 422}
+	for method, calls := range map[string][]string{
+		"EditComment": {"edit 901"}, // no second comment because the first is refused
+		"Pull":        nil,
+	} {
+		w := newWorld(t)
+		run, _ := w.run(labels.Triage, "")
+		w.post(run, report.Working)
+		w.forge.calls, w.forge.fail[method] = nil, invalid
+		run.State = json.RawMessage(`{"pr":12}`)
+		if err := w.r.Post(t.Context(), run, report.Working); !forge.IsKind(err, forge.KindInvalid) {
+			t.Errorf("%s: error = %v", method, err)
+		}
+		w.calls(calls...)
+	}
+	for _, method := range []string{"Self", "Comments", "AddComment"} {
+		w := newWorld(t)
+		run, _ := w.run(labels.Triage, "")
+		w.forge.fail[method] = invalid
+		if err := w.r.Post(t.Context(), run, report.Working); !forge.IsKind(err, forge.KindInvalid) {
+			t.Errorf("%s: error = %v", method, err)
+		}
+		delete(w.forge.fail, method)
+		w.post(run, report.Working)
+		w.body()
+	}
+}
+
+func TestBadInput(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	run, _ := w.run(labels.Triage, "")
+	for name, change := range map[string]func(*checkpoints.Run){
+		"key":   func(r *checkpoints.Run) { r.Key = "nonsense" },
+		"state": func(r *checkpoints.Run) { r.State = json.RawMessage(`{`) },
+		"run":   func(r *checkpoints.Run) { r.ID = "unknown" },
+	} {
+		bad := run
+		change(&bad)
+		if err := w.r.Post(t.Context(), bad, report.Working); err == nil {
+			t.Errorf("%s: no error", name)
+		}
+	}
+	if err := w.store.RecordEffect(t.Context(), "issue/acme/widgets#7/status", json.RawMessage(`"?"`)); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.r.Post(t.Context(), run, report.Working); err == nil || len(w.forge.comments) != 0 {
+		t.Errorf("error = %v, %d comments", err, len(w.forge.comments))
+	}
+}
+
+// A flow of a user may use our keys for something else.
+func TestForeignState(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	run, _ := w.run(labels.Triage, "")
+	run.State = json.RawMessage(`{"pr":"twelve","plan_hash":["a"]}`)
+	w.post(run, report.Working)
+	w.body()
+}
+
+// Whoever has claimed the run since writes the comment, not the one before.
+func TestStalePost(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	run, l := w.run(labels.Plan, "")
+	w.post(run, report.Working)
+	before := w.body()
+	wait := checkpoints.Wait{Node: "a", Event: "approval"}
+	if err := w.store.Park(t.Context(), l, wait); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := w.store.Deliver(t.Context(), run.ID, checkpoints.Event{Key: "k", Kind: "approval"}); err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := w.store.Claim(t.Context(), run.ID, run.Epoch, "other", time.Hour); err != nil {
+		t.Fatal(err)
+	}
+	run.Status, run.Wait = checkpoints.Waiting, &wait
+	w.post(run, report.Waiting)
+	if diff := cmp.Diff(before, w.body()); diff != "" {
+		t.Errorf("comment (-want +got):\n%s", diff)
+	}
+}
+
+func TestViews(t *testing.T) {
+	t.Parallel()
+	until := time.Date(2026, 3, 2, 9, 0, 0, 0, time.UTC)
+	tests := []struct {
+		name   string
+		state  report.State
+		change func(*checkpoints.Run)
+		has    []string
+		hasNot []string
+	}{
+		{
+			name: "working", state: report.Working, change: func(r *checkpoints.Run) { r.Result, r.Reason = "", "" },
+			has: []string{"plan (running)", "Working.", "pipeline:stop"}, hasNot: []string{"**Result**"},
+		},
+		{
+			name: "waiting for approval", state: report.Waiting, change: func(r *checkpoints.Run) {
+				r.Status, r.Wait = checkpoints.Waiting, &checkpoints.Wait{Event: "approval", Until: until, Why: "waiting for approval"}
+				r.State = json.RawMessage(`{"plan_hash":"abcdef0123456789"}`)
+			},
+			has: []string{"plan (waiting)", "until 2026-03-02 09:00 UTC", "/pipeline approve abcdef01"},
+		},
+		{
+			name: "waiting for an answer", state: report.Waiting, change: func(r *checkpoints.Run) {
+				r.Status, r.Wait = checkpoints.Waiting, &checkpoints.Wait{Event: "answer"}
+			},
+			has: []string{"Waiting for an answer.", "Answer the questions above"},
+		},
+		{
+			name: "backing off", state: report.Waiting, change: func(r *checkpoints.Run) {
+				r.Status, r.Wait = checkpoints.Waiting, &checkpoints.Wait{Until: until, Why: "the model is overloaded"}
+			},
+			has: []string{"plan (backing-off)", "Waiting before another try", "the model is overloaded", "goes on by itself"},
+		},
+		{
+			name: "halted", state: report.Halted, change: func(r *checkpoints.Run) { r.Code, r.Reason = "halted", "@ada stopped the work" },
+			has: []string{"plan (halted)", "position is kept", "stopped the work", "pipeline:plan"}, hasNot: []string{"**Result**"},
+		},
+		{
+			name: "ended", state: report.Ended, change: func(r *checkpoints.Run) { r.Result = "approved" },
+			has: []string{"plan → approved", "The plan is approved", "`approved`"},
+		},
+		{
+			name: "error", state: report.Ended, change: func(r *checkpoints.Run) {
+				r.Result, r.Code, r.Reason = "error", "permission-denied", "adding label: denied; needs permission issues=write"
+			},
+			has: []string{"plan → error", "permission-denied", "issues=write", "Give the bot the permission"},
+		},
+		{
+			name: "cancelled", state: report.Ended, change: func(r *checkpoints.Run) { r.Result, r.Code = "cancelled", "label-gone" },
+			has: []string{"plan → cancelled", "To start again"},
+		},
+		{
+			name: "pull request", state: report.Ended, change: func(r *checkpoints.Run) {
+				r.Result, r.State = "approved", json.RawMessage(`{"pr":12}`)
+			},
+			has: []string{"[Pull request #", "](https://github.example/acme/widgets/pull/12)"},
+		},
+		{
+			name: "pull request gone", state: report.Ended, change: func(r *checkpoints.Run) {
+				r.Result, r.State = "approved", json.RawMessage(`{"pr":13}`)
+			},
+			has: []string{"plan → approved"}, hasNot: []string{"Pull request #"},
+		},
+		{
+			name: "secrets", state: report.Ended, change: func(r *checkpoints.Run) { r.Result, r.Reason = "error", "the key hunter2hunter2 is bad" },
+			has: []string{"is bad"}, hasNot: []string{"hunter2"},
+		},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			w.forge.pulls[12] = forge.Pull{HTMLURL: "https://github.example/acme/widgets/pull/12"}
+			run, _ := w.run(labels.Plan, "")
+			tt.change(&run)
+			w.post(run, tt.state)
+			body := w.body()
+			for _, s := range append(tt.has, run.ID) {
+				if !strings.Contains(body, s) {
+					t.Errorf("the comment lacks %q:\n%s", s, body)
+				}
+			}
+			for _, s := range tt.hasNot {
+				if strings.Contains(body, s) {
+					t.Errorf("the comment has %q:\n%s", s, body)
+				}
+			}
+		})
+	}
+}
+
+// The comment tells of all runs of the pipeline, oldest first, and of no other
+// pipeline's.
+func TestPipeline(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	finish := func(run checkpoints.Run, l checkpoints.Lease, node, result string) {
+		t.Helper()
+		err := w.store.Commit(t.Context(), l, checkpoints.Commit{
+			Record: checkpoints.NodeRecord{Node: node, Kind: "step", Outcome: "ok", Took: 2 * time.Second},
+			Seq:    run.Seq + 1, State: json.RawMessage(`{}`), Ending: &checkpoints.Ended{Result: result},
+		})
+		if err == nil {
+			_, err = w.store.Finish(t.Context(), l, checkpoints.Done, nil)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	stranger, l := w.run(labels.Triage, "")
+	finish(stranger, l, "strange_step", "declined")
+	first, l := w.run(labels.Triage, "")
+	finish(first, l, "first_step", "accepted")
+	second, _ := w.run(labels.Plan, first.Lineage)
+	w.post(second, report.Working)
+	body := w.body()
+	a, b := strings.Index(body, "triage: accepted"), strings.Index(body, "plan: running")
+	if a < 0 || b < a || !strings.Contains(body, "first step") || strings.Contains(body, "strange step") {
+		t.Errorf("comment:\n%s", body)
+	}
+}
+
+func TestStoreFails(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	run, _ := w.run(labels.Plan, "")
+	ctx, cancel := context.WithCancelCause(t.Context())
+	down := errors.New("going down")
+	cancel(down)
+	if err := w.r.Post(ctx, run, report.Working); !errors.Is(err, down) || len(w.forge.calls) != 0 {
+		t.Errorf("error = %v, calls %v", err, w.forge.calls)
+	}
+}
