@@ -6,40 +6,77 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/pipelinebot/pipelinebot/checkpoints"
 	"github.com/pipelinebot/pipelinebot/internal/forge"
+	"github.com/pipelinebot/pipelinebot/internal/handoff"
 	"github.com/pipelinebot/pipelinebot/labels"
 )
 
 // apply carries out a decision. Every step may be repeated: a crash leaves the
-// row pending and it comes again. The returned words say what became of it.
-func (d *Dispatcher) apply(ctx context.Context, rowID string, in labels.Input, dec labels.Decision) (string, error) {
-	ref := in.Event.Issue
-	why, err := d.act(ctx, in, dec)
-	if errors.Is(err, errCovered) {
-		return why, nil
+// row pending and it comes again. The returned decision says what became of it.
+func (d *Dispatcher) apply(ctx context.Context, rowID string, in labels.Input, dec labels.Decision) (labels.Decision, error) {
+	ref, source := in.Event.Issue, sourceKey(rowID, in.Event)
+	dec, err := d.act(ctx, source, in, dec)
+	switch {
+	case errors.Is(err, errCovered):
+		return dec, nil
+	case errors.Is(err, handoff.ErrUnfit):
+		dec = d.unfit(dec, err)
+	case err != nil:
+		return dec, err
 	}
-	if err != nil {
-		return why, err
-	}
-	for _, delta := range dec.Deltas {
-		if delta.Add {
-			err = d.Forge.AddLabel(ctx, ref, delta.Label)
-		} else {
-			err = d.Forge.RemoveLabel(ctx, ref, delta.Label)
+	// Told before the labels change: once a refused label is off, the next try
+	// would find nothing left to refuse.
+	if dec.Tell {
+		err := d.tell(ctx, ref, source, in.Actor.Login, dec.Why)
+		if err != nil && !refused(err) {
+			return dec, fmt.Errorf("telling why: %w", err)
 		}
 		if err != nil {
-			return why, fmt.Errorf("changing label %s: %w", delta.Label, err)
+			d.Log.ErrorContext(ctx, "comment cannot be written", "issue", ref.String(), "error", err)
 		}
 	}
-	if dec.Tell {
-		if err := d.tell(ctx, ref, sourceKey(rowID, in.Event), why); err != nil {
-			return why, err
+	return d.relabel(ctx, ref, dec)
+}
+
+// relabel makes the decision's label changes. One that is refused does not
+// undo the decision: it is added to its words.
+func (d *Dispatcher) relabel(ctx context.Context, ref forge.Ref, dec labels.Decision) (labels.Decision, error) {
+	for _, delta := range dec.Deltas {
+		change, what := d.Forge.RemoveLabel, "removing"
+		if delta.Add {
+			change, what = d.Forge.AddLabel, "adding"
+		}
+		err := change(ctx, ref, delta.Label)
+		if err != nil && !refused(err) {
+			return dec, fmt.Errorf("%s label %s: %w", what, delta.Label, err)
+		}
+		if err != nil {
+			d.Log.ErrorContext(ctx, "label cannot be changed", "issue", ref.String(), "label", delta.Label, "error", err)
+			dec.Why += "; " + what + " label " + delta.Label + " was refused: " + err.Error()
 		}
 	}
-	return why, nil
+	return dec, nil
+}
+
+// refused reports that the forge said no for good: what was read a moment ago
+// may not be written, and asking again every few seconds would not change that.
+func refused(err error) bool {
+	return forge.IsKind(err, forge.KindDenied) || forge.IsKind(err, forge.KindInvalid) || forge.IsKind(err, forge.KindNotFound)
+}
+
+// unfit is the refusal to start a run that cannot be built: the labels that
+// asked for it come off, and people are told.
+func (d *Dispatcher) unfit(dec labels.Decision, cause error) labels.Decision {
+	no := labels.Decision{Action: labels.Refuse, Phase: dec.Phase, Rule: dec.Rule, Tell: true, Why: cause.Error()}
+	no.Deltas = append(no.Deltas, labels.Delta{Label: d.Machine.Names.For(dec.Phase), Reason: no.Why})
+	for _, delta := range dec.Deltas {
+		if !delta.Add {
+			no.Deltas = append(no.Deltas, delta)
+		}
+	}
+	return no
 }
 
 // errCovered means that an earlier run answers the event: nothing is left to do
@@ -58,59 +95,63 @@ func sourceKey(rowID string, ev forge.Event) string {
 	return "row/" + rowID
 }
 
-func (d *Dispatcher) act(ctx context.Context, in labels.Input, dec labels.Decision) (string, error) {
+func (d *Dispatcher) act(ctx context.Context, source string, in labels.Input, dec labels.Decision) (labels.Decision, error) {
 	ref := in.Event.Issue
 	switch dec.Action {
 	case labels.Start:
-		return d.start(ctx, in, dec)
+		return d.start(ctx, source, in, dec)
 	case labels.Resume:
-		return dec.Why, d.wake(ctx, in.Run.ID)
+		return dec, d.wake(ctx, in.Run.ID)
 	case labels.Replace:
-		_, err := d.cancel(ctx, in.Run.ID, "cancelled", "replaced: "+dec.Why)
-		return dec.Why, errors.Join(err, errLater)
+		if err := d.cancel(ctx, in.Run.ID, "cancelled", "replaced: "+dec.Why); err != nil {
+			return dec, err
+		}
+		return dec, errLater
 	case labels.Cancel:
 		result, _ := dec.Data["result"].(string)
-		return d.cancel(ctx, in.Run.ID, result, dec.Why)
+		return dec, d.cancel(ctx, in.Run.ID, result, dec.Why)
 	case labels.StopIssue:
-		return dec.Why, d.stop(ctx, in, ref.String(), dec.Why)
+		return dec, d.stop(ctx, in, ref.String(), dec.Why)
 	case labels.StopRepo:
-		return dec.Why, d.stop(ctx, in, ref.Repo.String(), dec.Why)
+		return dec, d.stop(ctx, in, ref.Repo.String(), dec.Why)
 	case labels.LiftIssue:
-		return d.lift(ctx, in, ref.String(), dec.Why)
+		return d.lift(ctx, in, ref.String(), dec)
 	case labels.LiftRepo:
-		return d.lift(ctx, in, ref.Repo.String(), dec.Why)
+		return d.lift(ctx, in, ref.Repo.String(), dec)
 	case labels.Deliver:
-		return d.deliver(ctx, in, dec)
+		return d.deliver(ctx, source, in, dec)
 	case labels.Later:
-		return dec.Why, errLater
+		return dec, errLater
 	}
-	return dec.Why, nil
+	return dec, nil
 }
 
-func (d *Dispatcher) start(ctx context.Context, in labels.Input, dec labels.Decision) (string, error) {
-	trigger := ""
-	if in.Event.LogID != 0 {
-		trigger = fmt.Sprintf("label-event/%d", in.Event.LogID)
+func (d *Dispatcher) start(ctx context.Context, source string, in labels.Input, dec labels.Decision) (labels.Decision, error) {
+	req, err := d.Starts.First(ctx, in.Event.Issue, dec.Phase, source)
+	if err != nil {
+		return dec, err
 	}
 	for _, delta := range dec.Deltas {
 		if delta.Add { // the run's label must be there before the run looks
-			if err := d.Forge.AddLabel(ctx, in.Event.Issue, delta.Label); err != nil {
-				return dec.Why, fmt.Errorf("adding label %s: %w", delta.Label, err)
+			err := d.Forge.AddLabel(ctx, in.Event.Issue, delta.Label)
+			if refused(err) {
+				why := "label " + delta.Label + " cannot be added: " + err.Error()
+				return labels.Decision{Action: labels.Refuse, Rule: dec.Rule, Why: why}, nil
+			}
+			if err != nil {
+				return dec, fmt.Errorf("adding label %s: %w", delta.Label, err)
 			}
 		}
 	}
-	req, err := d.Starts.First(ctx, in.Event.Issue, dec.Phase, trigger)
-	if err != nil {
-		return dec.Why, err
-	}
 	run, err := d.Store.Start(ctx, req)
 	if errors.Is(err, checkpoints.ErrConflict) {
-		return "run " + run.ID + " covers this already", errCovered
+		dec.Why = "run " + run.ID + " covers this already"
+		return dec, errCovered
 	}
 	if err != nil {
-		return dec.Why, fmt.Errorf("starting the run: %w", err)
+		return dec, fmt.Errorf("starting the run: %w", err)
 	}
-	return dec.Why, nil
+	return dec, nil
 }
 
 func (d *Dispatcher) wake(ctx context.Context, runID string) error {
@@ -121,19 +162,22 @@ func (d *Dispatcher) wake(ctx context.Context, runID string) error {
 	return err
 }
 
-// cancel ends a run wherever it is: parked in the store or in flight here.
-func (d *Dispatcher) cancel(ctx context.Context, runID, result, reason string) (string, error) {
-	err := d.Store.Cancel(ctx, runID, checkpoints.Ended{Result: result, Code: "cancelled", Reason: reason})
-	switch {
-	case err == nil, errors.Is(err, checkpoints.ErrConflict):
-		return reason, nil
-	case errors.Is(err, checkpoints.ErrBusy):
-		if d.Interrupter.Cancel(runID, result, reason) {
-			return reason, nil
+// cancel ends a run wherever it is: at rest in the store, or claimed. The
+// holder of a claimed one is asked, and the store once more: the run may have
+// been given up just before the request could be seen.
+func (d *Dispatcher) cancel(ctx context.Context, runID, result, reason string) error {
+	end := checkpoints.Ended{Result: result, Code: "cancelled", Reason: reason}
+	err := d.Store.Cancel(ctx, runID, end)
+	if errors.Is(err, checkpoints.ErrBusy) {
+		if err := d.Interrupter.Cancel(ctx, runID, result, reason); err != nil {
+			return err
 		}
-		return reason, errLater // between two hands; look again
+		err = d.Store.Cancel(ctx, runID, end)
 	}
-	return reason, fmt.Errorf("cancelling run %s: %w", runID, err)
+	if err == nil || errors.Is(err, checkpoints.ErrConflict) || errors.Is(err, checkpoints.ErrBusy) {
+		return nil
+	}
+	return fmt.Errorf("cancelling run %s: %w", runID, err)
 }
 
 func (d *Dispatcher) stop(ctx context.Context, in labels.Input, scope, why string) error {
@@ -147,32 +191,40 @@ func (d *Dispatcher) stop(ctx context.Context, in labels.Input, scope, why strin
 
 // lift removes a latch and wakes what it halted, where the phase label still
 // asks for the work. A comment that resumes also takes the stop label off.
-func (d *Dispatcher) lift(ctx context.Context, in labels.Input, scope, why string) (string, error) {
+func (d *Dispatcher) lift(ctx context.Context, in labels.Input, scope string, dec labels.Decision) (labels.Decision, error) {
 	if _, err := d.Store.LiftStop(ctx, scope); err != nil {
-		return why, fmt.Errorf("lifting the stop: %w", err)
+		return dec, fmt.Errorf("lifting the stop: %w", err)
 	}
 	ref := in.Event.Issue
 	if in.Event.Kind != forge.Unlabeled && labels.Has(in.Issue.Labels, d.Machine.Names.Stop) {
 		if err := d.Forge.RemoveLabel(ctx, ref, d.Machine.Names.Stop); err != nil {
-			return why, fmt.Errorf("removing the stop label: %w", err)
+			return dec, fmt.Errorf("removing the stop label: %w", err)
 		}
 	}
 	f := checkpoints.Filter{Repo: ref.Repo.String(), Statuses: []checkpoints.Status{checkpoints.Halted}, Limit: 10_000}
-	if strings.Contains(scope, "#") {
+	if dec.Action == labels.LiftIssue {
 		f.Issue = ref.Number
+		_, stopped, err := d.Store.StopFor(ctx, ref.Repo.String(), ref.Number)
+		if err != nil {
+			return dec, fmt.Errorf("reading the stops: %w", err)
+		}
+		if stopped {
+			dec.Tell = true
+			dec.Why += ", but the stop of the whole repository still holds: remove the " + d.Machine.Names.StopAll + " label to lift it"
+			return dec, nil
+		}
 	}
 	halted, err := d.Store.List(ctx, f)
 	if err != nil {
-		return why, fmt.Errorf("listing halted runs: %w", err)
+		return dec, fmt.Errorf("listing halted runs: %w", err)
 	}
-	// Oldest first, as they were halted.
-	slices.Reverse(halted)
-	for _, r := range halted {
-		if err := d.resumeIfWanted(ctx, r); err != nil {
-			return why, err
-		}
+	// Oldest first, as they were halted. One issue that cannot be read does
+	// not keep the others halted.
+	var errs []error
+	for _, r := range slices.Backward(halted) {
+		errs = append(errs, d.resumeIfWanted(ctx, r))
 	}
-	return why, nil
+	return dec, errors.Join(errs...)
 }
 
 func (d *Dispatcher) resumeIfWanted(ctx context.Context, r checkpoints.Run) error {
@@ -184,6 +236,9 @@ func (d *Dispatcher) resumeIfWanted(ctx context.Context, r checkpoints.Run) erro
 		return fmt.Errorf("run %s: %w", r.ID, err)
 	}
 	issue, err := d.Forge.Issue(ctx, ref)
+	if forge.IsKind(err, forge.KindNotFound) {
+		return nil // the poller finds out what became of it
+	}
 	if err != nil {
 		return fmt.Errorf("reading %s: %w", ref, err)
 	}
@@ -193,49 +248,19 @@ func (d *Dispatcher) resumeIfWanted(ctx context.Context, r checkpoints.Run) erro
 	return d.wake(ctx, r.ID)
 }
 
-func (d *Dispatcher) deliver(ctx context.Context, in labels.Input, dec labels.Decision) (string, error) {
+func (d *Dispatcher) deliver(ctx context.Context, source string, in labels.Input, dec labels.Decision) (labels.Decision, error) {
 	data, err := json.Marshal(dec.Data)
 	if err != nil {
-		return dec.Why, fmt.Errorf("encoding the event: %w", err)
+		return dec, fmt.Errorf("encoding the event: %w", err)
 	}
 	fresh, err := d.Store.Deliver(ctx, in.Run.ID, checkpoints.Event{
-		Key: sourceKey("", in.Event), Kind: dec.Deliver, Data: data, At: d.Clock.Now(),
+		Key: source, Kind: dec.Deliver, Data: data, At: d.Clock.Now(),
 	})
 	if err != nil {
-		return dec.Why, fmt.Errorf("delivering to run %s: %w", in.Run.ID, err)
+		return dec, fmt.Errorf("delivering to run %s: %w", in.Run.ID, err)
 	}
 	if !fresh {
-		return "seen before", nil
+		dec.Why = "seen before"
 	}
-	return dec.Why, nil
-}
-
-// tell writes one comment that explains a decision, once for each event.
-func (d *Dispatcher) tell(ctx context.Context, ref forge.Ref, source, why string) error {
-	marker := "<!-- pipelinebot:" + source + " -->"
-	find := func(ctx context.Context) (json.RawMessage, bool, error) {
-		comments, err := d.Forge.Comments(ctx, ref)
-		if err != nil {
-			return nil, false, err
-		}
-		for _, c := range comments {
-			if strings.Contains(c.Body, marker) {
-				return json.RawMessage("true"), true, nil
-			}
-		}
-		return nil, false, nil
-	}
-	do := func(ctx context.Context) (json.RawMessage, error) {
-		_, err := d.Forge.AddComment(ctx, ref, marker+"\n"+upperFirst(why)+".")
-		return json.RawMessage("true"), err
-	}
-	_, err := checkpoints.Once(ctx, d.Store, "/issue/"+ref.String()+"/tell/"+source, find, do)
-	return err
-}
-
-func upperFirst(s string) string {
-	if s == "" {
-		return s
-	}
-	return strings.ToUpper(s[:1]) + s[1:]
+	return dec, nil
 }

@@ -3,7 +3,7 @@
 // answer.
 //
 // It must not know HTTP, go-github or how runs are worked on. It may import
-// checkpoints, labels, internal/{clock,forge,handoff,queue}.
+// checkpoints, labels, internal/{clock,forge,handoff}, phases/markdown.
 package dispatch
 
 import (
@@ -44,8 +44,9 @@ type Starts interface {
 
 // Interrupter reaches work in flight in this process.
 type Interrupter interface {
-	// Cancel ends the run's work as cancelled; false when it is not in flight.
-	Cancel(runID, result, reason string) bool
+	// Cancel sees to it that a claimed run ends as cancelled, whoever has it
+	// now or claims it next.
+	Cancel(ctx context.Context, runID, result, reason string) error
 	// Halt ends all work in flight of a stop's scope.
 	Halt(scope, reason string)
 }
@@ -86,27 +87,41 @@ func (d *Dispatcher) Handle(ctx context.Context, rowID string) error {
 	}
 	var ev forge.Event
 	if err := json.Unmarshal(row.Body, &ev); err != nil {
-		return d.Store.Decided(ctx, rowID, "unreadable", "the row cannot be decoded: "+err.Error())
+		return d.close(ctx, rowID, "unreadable", "the row cannot be decoded: "+err.Error())
+	}
+	if _, err := forge.ParseRef(ev.Issue.String()); err != nil || ev.Kind == "" {
+		return d.close(ctx, rowID, "unreadable", "the row names no event of an issue")
 	}
 	// One event of an issue at a time: a webhook and a poll of the same thing
 	// must not both find it undone.
 	defer d.issues.take(ev.Issue.String())()
+	// A token may come twice: the other one may have decided while this waited.
+	if row, err = d.Store.Received(ctx, rowID); err != nil {
+		return fmt.Errorf("reading inbox row %s: %w", rowID, err)
+	}
+	if row.Decision != "" {
+		return nil
+	}
 	log := d.Log.With("issue", ev.Issue.String(), "repo", ev.Issue.Repo.String(), "delivery", rowID)
 	decision, in, err := d.decide(ctx, ev)
 	if err != nil {
 		return d.postpone(ctx, row, fmt.Errorf("deciding on %s of %s: %w", ev.Kind, ev.Issue, err))
 	}
-	why, err := d.apply(ctx, rowID, in, decision)
+	decision, err = d.apply(ctx, rowID, in, decision)
 	if errors.Is(err, errLater) {
-		log.InfoContext(ctx, "event waits", "rule", decision.Rule, "why", why)
+		log.InfoContext(ctx, "event waits", "rule", decision.Rule, "why", decision.Why)
 		return nil
 	}
 	if err != nil {
 		return d.postpone(ctx, row, fmt.Errorf("applying %s to %s: %w", decision.Action, ev.Issue, err))
 	}
 	log.InfoContext(ctx, "event decided", "event", string(ev.Kind), "label", ev.Label, "rule", decision.Rule,
-		"action", string(decision.Action), "why", why)
-	if err := d.Store.Decided(ctx, rowID, string(decision.Action), why); err != nil {
+		"action", string(decision.Action), "why", decision.Why)
+	return d.close(ctx, rowID, string(decision.Action), decision.Why)
+}
+
+func (d *Dispatcher) close(ctx context.Context, rowID, decision, why string) error {
+	if err := d.Store.Decided(ctx, rowID, decision, why); err != nil {
 		return fmt.Errorf("recording the decision on %s: %w", rowID, err)
 	}
 	return nil
@@ -121,7 +136,7 @@ func (d *Dispatcher) postpone(ctx context.Context, row checkpoints.InboxEvent, c
 	if d.Clock.Now().Sub(row.At) < giveUp {
 		return cause
 	}
-	return errors.Join(cause, d.Store.Decided(ctx, row.ID, "failed", cause.Error()))
+	return errors.Join(cause, d.close(ctx, row.ID, "failed", cause.Error()))
 }
 
 // decide gathers what the machine needs. The actor's permission is asked only
@@ -130,6 +145,10 @@ func (d *Dispatcher) decide(ctx context.Context, ev forge.Event) (labels.Decisio
 	in, err := d.input(ctx, ev)
 	if err != nil {
 		return labels.Decision{}, in, err
+	}
+	if ev.Kind == forge.ManualRun && in.Event.Kind == forge.IssueGone && in.Run == nil {
+		why := ev.Issue.String() + " does not exist, or the bot cannot see it"
+		return labels.Decision{Action: labels.Refuse, Rule: "no-issue", Why: why}, in, nil
 	}
 	first := d.Machine.Decide(in)
 	if in.Actor.Operator || first.Rule == "none" || first.Rule == "self" || first.Rule == "bot" {
@@ -144,8 +163,8 @@ func (d *Dispatcher) decide(ctx context.Context, ev forge.Event) (labels.Decisio
 }
 
 func (d *Dispatcher) permission(ctx context.Context, in labels.Input) (forge.Permission, error) {
-	if in.Actor.ID == 0 && in.Actor.Login == "" {
-		return forge.None, nil // a deleted account
+	if in.Actor.ID == 0 {
+		return forge.None, nil // a deleted account, or nobody that is known
 	}
 	p, err := d.Forge.Permission(ctx, in.Event.Issue.Repo, in.Actor.Login)
 	if err != nil && !forge.IsKind(err, forge.KindNotFound) {
@@ -153,6 +172,9 @@ func (d *Dispatcher) permission(ctx context.Context, in labels.Input) (forge.Per
 	}
 	return p, nil
 }
+
+// sourceCLI marks an operator's event.
+const sourceCLI = "cli"
 
 func (d *Dispatcher) input(ctx context.Context, ev forge.Event) (labels.Input, error) {
 	in := labels.Input{Event: ev}
@@ -162,6 +184,8 @@ func (d *Dispatcher) input(ctx context.Context, ev forge.Event) (labels.Input, e
 	}
 	issue, err := d.Forge.Issue(ctx, ev.Issue)
 	switch {
+	case err != nil && ev.Kind == forge.ManualCancel && ev.Source == sourceCLI:
+		// An operator can end work on what cannot be read any more.
 	case forge.IsKind(err, forge.KindNotFound):
 		// GitHub says 404 as well when the bot lost a private repository.
 		if _, err := d.Forge.Repository(ctx, ev.Issue.Repo); err != nil {
@@ -178,7 +202,7 @@ func (d *Dispatcher) input(ctx context.Context, ev forge.Event) (labels.Input, e
 	a := in.Event.Actor
 	in.Actor = labels.Actor{
 		Actor: a, Self: a.ID != 0 && a.ID == self.ID, Listed: slices.Contains(d.AllowedBots, a.ID),
-		Operator: ev.Source == "cli",
+		Operator: ev.Source == sourceCLI,
 	}
 	if in.Run, err = d.openRun(ctx, ev.Issue); err != nil {
 		return in, err
@@ -191,7 +215,9 @@ func (d *Dispatcher) input(ctx context.Context, ev forge.Event) (labels.Input, e
 }
 
 // resolve finds a label event of a webhook in the issue's own log, whose id
-// makes it one with what the poller sees, and whose actor is authoritative.
+// makes it one with what the poller sees. The log may be behind, so that its
+// newest entry of the kind is an older one: another actor's entry is another
+// event, and its rights must not be lent to this one's.
 func (d *Dispatcher) resolve(ctx context.Context, ev forge.Event) (forge.Event, error) {
 	if (ev.Kind != forge.Labeled && ev.Kind != forge.Unlabeled) || ev.LogID != 0 || !d.ours(ev.Label) {
 		return ev, nil
@@ -201,7 +227,7 @@ func (d *Dispatcher) resolve(ctx context.Context, ev forge.Event) (forge.Event, 
 		return ev, fmt.Errorf("reading the issue's events: %w", err)
 	}
 	for _, e := range slices.Backward(log) {
-		if e.Kind == string(ev.Kind) && labels.Same(e.Label, ev.Label) {
+		if e.Kind == string(ev.Kind) && labels.Same(e.Label, ev.Label) && e.Actor.ID == ev.Actor.ID {
 			ev.LogID, ev.Actor = e.ID, e.Actor
 			return ev, nil
 		}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/pipelinebot/pipelinebot/checkpoints"
 	"github.com/pipelinebot/pipelinebot/internal/forge"
+	"github.com/pipelinebot/pipelinebot/internal/handoff"
 	"github.com/pipelinebot/pipelinebot/internal/report"
 	"github.com/pipelinebot/pipelinebot/labels"
 )
@@ -19,27 +20,48 @@ const finishTime = 2 * time.Minute
 
 // finish ends a phase: labels by the run's recorded result, the status
 // comment, then the final status together with the next phase's run. It may be
-// interrupted anywhere and is begun again from the recorded result.
+// interrupted anywhere and is begun again from the recorded result: after an
+// error the lease runs out, and the sweep brings the run back.
 func (w *Worker) finish(ctx context.Context, log *slog.Logger, run checkpoints.Run, l checkpoints.Lease) error {
 	ctx, cancel := context.WithTimeout(ctx, finishTime)
 	defer cancel()
-	t, next, err := w.transition(ctx, log, &run)
+	was := endOf(run)
+	next, err := w.settle(ctx, log, &run)
 	if err != nil {
-		return w.retryFinish(ctx, log, run, l, err)
+		return fmt.Errorf("finishing run %s: %w", run.ID, err)
 	}
-	if err := w.relabel(ctx, run, t); err != nil {
-		return w.retryFinish(ctx, log, run, l, err)
+	if now := endOf(run); now != was {
+		if err := w.Store.End(ctx, l, now); err != nil {
+			return fmt.Errorf("finishing run %s as %s: %w", run.ID, now.Result, err)
+		}
 	}
 	w.post(ctx, log, run, report.Ended)
 	final := finalStatus(run.Result)
-	if _, err := w.Store.Finish(ctx, l, final, next); err != nil {
+	started, err := w.Store.Finish(ctx, l, final, next)
+	if errors.Is(err, checkpoints.ErrConflict) && started != nil {
+		log.WarnContext(ctx, "the next phase is open already", "next", started.ID)
+		next = nil
+		_, err = w.Store.Finish(ctx, l, final, nil)
+	}
+	if err != nil {
 		return fmt.Errorf("finishing run %s: %w", run.ID, err)
 	}
-	log.InfoContext(ctx, "phase ended", "result", run.Result, "code", run.Code, "reason", run.Reason, "next", string(t.Next))
+	log.InfoContext(ctx, "phase ended", "result", run.Result, "code", run.Code, "reason", run.Reason, "next", phaseOf(next))
 	if w.Ended != nil {
 		w.Ended(run, final)
 	}
 	return nil
+}
+
+func endOf(run checkpoints.Run) checkpoints.Ended {
+	return checkpoints.Ended{Result: run.Result, Code: run.Code, Reason: run.Reason}
+}
+
+func phaseOf(next *checkpoints.StartReq) string {
+	if next == nil {
+		return ""
+	}
+	return next.Phase
 }
 
 func finalStatus(result string) checkpoints.Status {
@@ -52,32 +74,75 @@ func finalStatus(result string) checkpoints.Status {
 	return checkpoints.Done
 }
 
-// transition reads the issue once more and decides where the phase leads. A
-// person who took the label away meanwhile wins: nothing follows.
-func (w *Worker) transition(ctx context.Context, log *slog.Logger, run *checkpoints.Run) (labels.Transition, *checkpoints.StartReq, error) {
-	t := labels.After(labels.Phase(run.Phase), run.Result)
+// settle reads the issue once more, decides where the phase leads, and changes
+// the labels. run's result is changed where the phase does not end as its flow
+// said.
+func (w *Worker) settle(ctx context.Context, log *slog.Logger, run *checkpoints.Run) (next *checkpoints.StartReq, err error) {
 	ref, err := forge.ParseRef(run.Key)
 	if err != nil {
-		return t, nil, err
+		return nil, err
 	}
 	issue, err := w.Forge.Issue(ctx, ref)
 	gone := forge.IsKind(err, forge.KindNotFound)
 	if err != nil && !gone {
-		return t, nil, fmt.Errorf("reading %s: %w", ref, err)
+		return nil, fmt.Errorf("reading %s: %w", ref, err)
 	}
+	if gone && finalStatus(run.Result) != checkpoints.Cancelled {
+		if err := w.reachable(ctx, ref.Repo); err != nil {
+			return nil, err
+		}
+	}
+	t, next, err := w.transition(ctx, log, run, issue, gone)
+	if err != nil || gone {
+		return next, err
+	}
+	err = w.relabel(ctx, ref, *run, t, issue.Labels)
+	var f *forge.Error
+	switch {
+	case forge.IsKind(err, forge.KindNotFound):
+		return next, nil // gone meanwhile
+	case errors.As(err, &f) && (f.Kind == forge.KindDenied || f.Kind == forge.KindInvalid):
+		// It would be refused again: the run ends here, and a person is told
+		// in the comment, since the labels cannot tell.
+		log.ErrorContext(ctx, "labels cannot be changed", "error", err)
+		run.Result, run.Code, run.Reason = "error", "labels-refused", "the labels cannot be changed: "+err.Error()
+		if f.Kind == forge.KindDenied {
+			run.Code = "permission-denied"
+		}
+		return nil, nil
+	}
+	return next, err
+}
+
+// transition decides where the phase leads. A person who took the label away
+// meanwhile wins: nothing follows.
+func (w *Worker) transition(ctx context.Context, log *slog.Logger, run *checkpoints.Run, issue forge.Issue, gone bool) (labels.Transition, *checkpoints.StartReq, error) {
+	phase := labels.Phase(run.Phase)
+	t := labels.After(phase, run.Result)
 	if t.Next == "" {
 		return t, nil, nil
 	}
-	held := w.Names.Holds(issue.Labels, labels.Phase(run.Phase)) || w.Names.Holds(issue.Labels, t.Next)
-	if gone || !issue.Open || !held {
-		run.Result, run.Code, run.Reason = "cancelled", "label-gone", "the label was removed before the phase ended"
-		return labels.After(labels.Phase(run.Phase), run.Result), nil, nil
+	why := ""
+	switch {
+	case gone:
+		why = "the issue is gone"
+	case !issue.Open:
+		why = "the issue was closed before the phase ended"
+	case !w.Names.Holds(issue.Labels, phase) && !w.Names.Holds(issue.Labels, t.Next):
+		why = "the label was removed before the phase ended"
+	}
+	if why != "" {
+		run.Result, run.Code, run.Reason = "cancelled", "label-gone", why
+		return labels.After(phase, run.Result), nil, nil
 	}
 	next, err := w.Next.Next(ctx, *run, t.Next)
-	if err != nil {
+	if errors.Is(err, handoff.ErrUnfit) {
 		log.ErrorContext(ctx, "next phase cannot start", "next", string(t.Next), "error", err)
 		run.Result, run.Code, run.Reason = "error", "no-next-phase", err.Error()
-		return labels.After(labels.Phase(run.Phase), run.Result), nil, nil
+		return labels.After(phase, run.Result), nil, nil
+	}
+	if err != nil {
+		return t, nil, fmt.Errorf("building the %s phase: %w", t.Next, err)
 	}
 	return t, &next, nil
 }
@@ -85,29 +150,14 @@ func (w *Worker) transition(ctx context.Context, log *slog.Logger, run *checkpoi
 // relabel makes the label changes one by one, each recorded: a crash between
 // two of them is finished from the record, and a label that a person removed
 // after the bot added it stays removed.
-func (w *Worker) relabel(ctx context.Context, run checkpoints.Run, t labels.Transition) error {
-	ref, err := forge.ParseRef(run.Key)
-	if err != nil {
-		return err
-	}
-	issue, err := w.Forge.Issue(ctx, ref)
-	if forge.IsKind(err, forge.KindNotFound) {
-		return nil
-	}
-	if err != nil {
-		return fmt.Errorf("reading the labels of %s: %w", ref, err)
-	}
-	for _, d := range w.deltas(t, run, issue.Labels) {
+func (w *Worker) relabel(ctx context.Context, ref forge.Ref, run checkpoints.Run, t labels.Transition, onIssue []string) error {
+	for _, d := range w.deltas(t, run, onIssue) {
 		change, sign := w.Forge.RemoveLabel, "-"
 		if d.Add {
 			change, sign = w.Forge.AddLabel, "+"
 		}
 		key := "run/" + run.ID + "/finish/" + sign + d.Label
-		_, err := checkpoints.Once(ctx, w.Store, key, nil, doLabel(change, ref, d.Label))
-		if forge.IsKind(err, forge.KindNotFound) {
-			return nil // gone meanwhile
-		}
-		if err != nil {
+		if _, err := checkpoints.Once(ctx, w.Store, key, nil, doLabel(change, ref, d.Label)); err != nil {
 			return err
 		}
 	}
@@ -132,18 +182,4 @@ func (w *Worker) deltas(t labels.Transition, run checkpoints.Run, onIssue []stri
 		}
 	}
 	return own
-}
-
-// retryFinish parks an ending that the forge would not let through; a refusal
-// for good ends the run without its labels, and says so in the log.
-func (w *Worker) retryFinish(ctx context.Context, log *slog.Logger, run checkpoints.Run, l checkpoints.Lease, cause error) error {
-	var f *forge.Error
-	if errors.As(cause, &f) && (f.Kind == forge.KindDenied || f.Kind == forge.KindInvalid) {
-		log.ErrorContext(ctx, "labels cannot be changed", "error", cause)
-		w.post(ctx, log, run, report.Ended)
-		_, err := w.Store.Finish(ctx, l, checkpoints.Failed, nil)
-		return err
-	}
-	// The lease runs out and the sweep brings the run back: that is the delay.
-	return fmt.Errorf("finishing run %s: %w", run.ID, cause)
 }
