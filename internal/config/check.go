@@ -148,9 +148,9 @@ func (c *checker) app(r RawApp) *App {
 	}
 	switch {
 	case len(c.problems) > before:
-	case a.Key.Empty():
+	case a.Key.Empty() && r.KeyEnv == "" && r.KeyFile == "":
 		c.fail("github.app", "set private_key_file or private_key_env", "no private key is named")
-	default:
+	case !c.blind:
 		c.pemKey(path, a.Key)
 	}
 	return a

@@ -105,6 +105,35 @@ func TestAllProblemsAtOnce(t *testing.T) {
 	}
 }
 
+// Whoever only looks needs no secrets, but the rest must still be right.
+func TestLoadWithoutSecrets(t *testing.T) {
+	t.Parallel()
+	write := func(text string) string {
+		path := filepath.Join(t.TempDir(), "config.yaml")
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	cfg, err := config.LoadWithoutSecrets(write(`github: {app: {id: 1, private_key_file: absent.pem}, webhook_secret_env: [ABSENT]}
+repositories: [{name: acme/widgets}]
+models: {backends: {main: {driver: anthropic, api_key_env: ABSENT}}, default: {model: m}}
+`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !cfg.GitHub.App.Key.Empty() || !cfg.Models.Backends["main"].Key.Empty() || !filepath.IsAbs(cfg.DataDir) {
+		t.Errorf("secrets are not empty, or the data folder %s is not absolute", cfg.DataDir)
+	}
+	var problems strictyaml.Problems
+	if _, err := config.LoadWithoutSecrets(write(minimal + "wrokers: 1\n")); !errors.As(err, &problems) {
+		t.Errorf("an unknown key: %v, want problems", err)
+	}
+	if _, err := config.LoadWithoutSecrets(filepath.Join(t.TempDir(), "absent.yaml")); !errors.Is(err, config.ErrNoFile) {
+		t.Errorf("no file: %v, want ErrNoFile", err)
+	}
+}
+
 func TestZeroIsZero(t *testing.T) {
 	t.Parallel()
 	cfg, err := config.Parse("config.yaml", []byte(minimal+"budgets: {run: {cost_usd: 0, tokens: unlimited}}\n"), env)

@@ -18,20 +18,46 @@ type Env func(name string) (value string, ok bool)
 // Load reads and checks the file at path. The error is strictyaml.Problems
 // when the content is at fault.
 func Load(path string, env Env) (*Config, error) {
+	src, err := read(path)
+	if err != nil {
+		return nil, err
+	}
+	return Parse(path, src, env)
+}
+
+// LoadWithoutSecrets is Load for whoever only looks, at the store or at flows:
+// it checks everything but the secrets' content, and every secret.Value in the
+// result is empty.
+func LoadWithoutSecrets(path string) (*Config, error) {
+	src, err := read(path)
+	if err != nil {
+		return nil, err
+	}
+	return parse(path, src, &checker{blind: true})
+}
+
+// ErrNoFile means that there is no configuration at the path.
+var ErrNoFile = errors.New("name one with --config, or begin with a copy of the project's config.yaml")
+
+func read(path string) ([]byte, error) {
 	src, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, fmt.Errorf("there is no configuration at %s: name one with --config, or begin with a copy of the project's config.yaml", path)
+		return nil, fmt.Errorf("there is no configuration at %s: %w", path, ErrNoFile)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("reading the configuration: %w", err)
 	}
-	return Parse(path, src, env)
+	return src, nil
 }
 
 // Parse reads and checks src. Relative paths in it are relative to the file's
 // folder.
 func Parse(path string, src []byte, env Env) (*Config, error) {
-	c := &checker{dir: filepath.Dir(path), env: env}
+	return parse(path, src, &checker{env: env})
+}
+
+func parse(path string, src []byte, c *checker) (*Config, error) {
+	c.dir = filepath.Dir(path)
 	var problems strictyaml.Problems
 	c.doc, problems = strictyaml.Decode(filepath.Base(path), src, &c.raw)
 	for i, p := range problems {
@@ -72,6 +98,7 @@ type checker struct {
 	doc      *strictyaml.Document
 	dir      string
 	env      Env
+	blind    bool // reads no secret
 	problems strictyaml.Problems
 }
 
@@ -105,6 +132,9 @@ func (c *checker) secretEnv(path, name string) secret.Value {
 		c.fail(path, "put the secret into an environment variable and write the variable's name here", "this is not a variable's name")
 		return secret.Value{}
 	}
+	if c.blind {
+		return secret.Value{}
+	}
 	v, ok := c.env(name)
 	if !ok || v == "" {
 		c.fail(path, "export "+name+" before starting", "the environment variable %s is not set", name)
@@ -113,6 +143,9 @@ func (c *checker) secretEnv(path, name string) secret.Value {
 }
 
 func (c *checker) secretFile(path, name string) secret.Value {
+	if c.blind {
+		return secret.Value{}
+	}
 	text, err := os.ReadFile(c.path(name))
 	if err != nil {
 		c.fail(path, "check that the file exists and that the bot may read it", "cannot read the secret: %v", errors.Unwrap(err))

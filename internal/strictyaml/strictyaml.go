@@ -22,8 +22,10 @@ const maxBytes = 1 << 20
 
 // Problem is one thing that is wrong.
 type Problem struct {
-	File         string `json:"file"`
-	Line, Column int    // from 1; 0 when the place is unknown
+	File string `json:"file"`
+	// Line and Column count from 1; 0 when the place is unknown.
+	Line   int `json:"line,omitempty"`
+	Column int `json:"column,omitempty"`
 	// Path is dotted, e.g. "github.app.id" or "repositories[2].name".
 	Path string `json:"path"`
 	Msg  string `json:"msg"`
