@@ -105,6 +105,21 @@ func TestAllProblemsAtOnce(t *testing.T) {
 	}
 }
 
+// The usual configuration is named by a relative path and names relative ones;
+// whatever starts in another folder must still find them.
+func TestRelativePaths(t *testing.T) {
+	t.Parallel()
+	cfg, err := config.Parse("config.yaml", []byte(minimal+"data_dir: data\nflows_dir: flows\n"), env)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range []string{cfg.DataDir, cfg.FlowsDir} {
+		if !filepath.IsAbs(p) {
+			t.Errorf("%q is not absolute", p)
+		}
+	}
+}
+
 // Whoever only looks needs no secrets, but the rest must still be right.
 func TestLoadWithoutSecrets(t *testing.T) {
 	t.Parallel()

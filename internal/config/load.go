@@ -51,13 +51,18 @@ func read(path string) ([]byte, error) {
 }
 
 // Parse reads and checks src. Relative paths in it are relative to the file's
-// folder.
+// folder; in the result they are absolute, also when path is not.
 func Parse(path string, src []byte, env Env) (*Config, error) {
 	return parse(path, src, &checker{env: env})
 }
 
 func parse(path string, src []byte, c *checker) (*Config, error) {
-	c.dir = filepath.Dir(path)
+	// What starts elsewhere, such as git and sandboxes, needs whole paths.
+	dir, err := filepath.Abs(filepath.Dir(path))
+	if err != nil {
+		return nil, fmt.Errorf("finding the folder of %s: %w", path, err)
+	}
+	c.dir = dir
 	var problems strictyaml.Problems
 	c.doc, problems = strictyaml.Decode(filepath.Base(path), src, &c.raw)
 	for i, p := range problems {
