@@ -283,11 +283,14 @@ func startBot(t *testing.T, exe, dir string, env []string) *botProcess {
 	}
 	ready := make(chan struct{})
 	go func() {
-		line, err := bufio.NewReader(out).ReadString('\n')
+		lines := bufio.NewReader(out)
+		line, err := lines.ReadString('\n')
 		if err == nil && strings.Contains(line, `"ready"`) {
 			close(ready)
+		} else {
+			_, _ = log.WriteString(line)
 		}
-		_, _ = io.Copy(io.Discard, out)
+		_, _ = io.Copy(log, lines)
 		_ = cmd.Wait()
 		_ = log.Close()
 		close(b.gone)
