@@ -2,7 +2,6 @@ package gh
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
 	"net/http"
 	"strconv"
@@ -177,18 +176,4 @@ func oneLine(s string, most int) string {
 		s = string(r[:most]) + "…"
 	}
 	return s
-}
-
-// complains reports that GitHub refused err's request because of a resource.
-func complains(err error, resource string) bool {
-	var r *refused
-	if !errors.As(err, &r) {
-		return false
-	}
-	for _, i := range r.items {
-		if i.Resource == resource {
-			return true
-		}
-	}
-	return false
 }

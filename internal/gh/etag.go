@@ -64,7 +64,7 @@ func (c *etags) RoundTrip(req *http.Request) (*http.Response, error) {
 
 // replay is the kept answer with the fresh headers (rate limits, date) on top.
 func replay(resp *http.Response, known *tagged) *http.Response {
-	resp.Body.Close()
+	_ = resp.Body.Close()
 	h := known.header.Clone()
 	for k, v := range resp.Header {
 		if k != "Content-Length" && k != "Content-Type" {
@@ -80,14 +80,14 @@ func replay(resp *http.Response, known *tagged) *http.Response {
 func (c *etags) keep(key string, resp *http.Response) (*http.Response, error) {
 	head, err := io.ReadAll(io.LimitReader(resp.Body, etagBodyBytes+1))
 	if err != nil {
-		resp.Body.Close()
+		_ = resp.Body.Close()
 		return nil, err
 	}
 	if len(head) > etagBodyBytes {
 		resp.Body = &joined{io.MultiReader(bytes.NewReader(head), resp.Body), resp.Body}
 		return resp, nil
 	}
-	resp.Body.Close()
+	_ = resp.Body.Close()
 	if len(head) > 0 {
 		c.put(&tagged{key, resp.Header.Get("ETag"), resp.Header.Clone(), head})
 	}

@@ -59,7 +59,7 @@ func TestAShortTurnIsWaitedFor(t *testing.T) {
 		if err := enter(t, p, true); err != nil {
 			t.Fatal(err)
 		}
-		time.Sleep(56 * time.Second)
+		time.Sleep(56 * time.Second) //nolint:forbidigo // the bubble's time
 		if err := enter(t, p, true); err != nil {
 			t.Fatal(err)
 		}
@@ -82,12 +82,12 @@ func TestWritesGoOneAfterTheOther(t *testing.T) {
 					return
 				}
 				most.Store(max(most.Load(), now.Add(1)))
-				time.Sleep(time.Second)
+				time.Sleep(time.Second) //nolint:forbidigo // the bubble's time
 				now.Add(-1)
 				leave()
 			}()
 		}
-		time.Sleep(time.Minute)
+		time.Sleep(time.Minute) //nolint:forbidigo // the bubble's time
 		synctest.Wait()
 		if most.Load() != 1 {
 			t.Errorf("%d writes at once", most.Load())

@@ -35,7 +35,7 @@ func (s *strict) RoundTrip(req *http.Request) (*http.Response, error) {
 		resp.Body = &bounded{ReadCloser: resp.Body, left: maxBody}
 		return resp, nil
 	}
-	defer resp.Body.Close()
+	defer func() { _ = resp.Body.Close() }()
 	body, _ := io.ReadAll(io.LimitReader(resp.Body, maxErrorBody)) // half an explanation is one, too
 	return nil, classify(resp, body, s.clock.Now())
 }

@@ -29,7 +29,7 @@ func (w *worktree) snapshot(ctx context.Context) (tree string, err error) {
 			return "", fmt.Errorf("reading worktree %s: %w", w.s.Key, err)
 		}
 	}
-	defer os.Remove(index)
+	defer func() { _ = os.Remove(index) }() // the next one begins by removing it
 	// The worktree's own index knows what is tracked and saves reading files
 	// that did not change.
 	old, err := os.Stat(filepath.Join(w.admin, "index"))

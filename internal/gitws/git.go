@@ -152,7 +152,6 @@ func (p *Provider) hardened() [][2]string {
 // contact runs a call that talks to the remote, with a fresh credential; once
 // more when the remote refuses one that has been replaced meanwhile.
 func (p *Provider) contact(ctx context.Context, r remote, deadline time.Duration, c call) ([]byte, error) {
-	used := ""
 	for try := 1; ; try++ {
 		with := c
 		token, err := p.token(ctx, r)
@@ -172,8 +171,7 @@ func (p *Provider) contact(ctx context.Context, r remote, deadline time.Duration
 			return out, nil
 		}
 		if errors.As(err, &f) && f.refused() && try == 1 && token != "" {
-			used = token
-			if again, err := p.token(ctx, r); err == nil && again != used {
+			if again, err := p.token(ctx, r); err == nil && again != token {
 				continue
 			}
 		}

@@ -132,6 +132,7 @@ func (p *payload) issues(h *happened) (bool, error) {
 		if p.Issue.ID > 0 && !p.Issue.Updated.IsZero() {
 			h.key = issueEditKey(p.Issue.ID, p.Issue.Updated)
 		}
+	default: // the others say all by their kind
 	}
 	return true, nil
 }

@@ -33,16 +33,20 @@ type Options struct {
 	// Skip marks comments that are never news, such as the bot's own status
 	// comment; nil for none.
 	Skip func(forge.Comment) bool
+	// Serves reports that a repository is one to work in; nil for all. An
+	// organisation's webhook and a GitHub App tell of others, too.
+	Serves func(forge.Repo) bool
 	// Observe counts: the kind of a delivery ("issues") and what became of
-	// it: stored, duplicate, ignored, skipped, ping, malformed, unsigned,
-	// too-large, failed. It may be nil.
+	// it: stored, duplicate, ignored, skipped, foreign, ping, malformed,
+	// unsigned, too-large, busy, failed. It may be nil.
 	Observe func(kind, outcome string)
 }
 
 // Handler receives GitHub's webhooks. It answers 202 only after the event's
 // row is durable: 401 for a bad signature, 413 for too large a body, 405 and
-// 400 for what is no delivery, 503 when the store fails. Kinds and actions
-// that mean nothing are acknowledged and leave no row.
+// 400 for what is no delivery, 503 when the store fails or too many come at
+// once. Kinds and actions that mean nothing and repositories that are not
+// served are acknowledged and leave no row.
 func Handler(o Options) http.Handler {
 	if o.Clock == nil {
 		o.Clock = clock.Real{}
@@ -59,10 +63,16 @@ func Handler(o Options) http.Handler {
 	if o.Observe == nil {
 		o.Observe = func(string, string) {}
 	}
-	return &hook{o}
+	if o.Serves == nil {
+		o.Serves = func(forge.Repo) bool { return true }
+	}
+	return &hook{o, newSlots()}
 }
 
-type hook struct{ Options }
+type hook struct {
+	Options
+	slots slots
+}
 
 // ServeHTTP implements http.Handler.
 func (h *hook) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -71,6 +81,13 @@ func (h *hook) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "webhooks are sent by POST", http.StatusMethodNotAllowed)
 		return
 	}
+	release := h.slots.take(r.Context(), r.ContentLength)
+	if release == nil {
+		h.Observe("", "busy")
+		http.Error(w, "too many deliveries at once; deliver it again", http.StatusServiceUnavailable)
+		return
+	}
+	defer release()
 	body, code := h.read(w, r)
 	if code != 0 {
 		h.Observe("", map[bool]string{true: "too-large", false: "malformed"}[code == http.StatusRequestEntityTooLarge])
@@ -132,6 +149,9 @@ func (h *hook) accept(r *http.Request, delivery string, body []byte) (outcome st
 		return "malformed", http.StatusBadRequest, err.Error()
 	case !ok:
 		return "ignored", http.StatusAccepted, "nothing to do"
+	case !h.Serves(got.event.Issue.Repo):
+		log.InfoContext(ctx, "webhook ignored: its repository is not in the configuration", "issue", got.event.Issue.String())
+		return "foreign", http.StatusAccepted, "this repository is not served"
 	case got.event.Comment != nil && h.Skip(*got.event.Comment):
 		return "skipped", http.StatusAccepted, "nothing to do"
 	}

@@ -179,6 +179,7 @@ func TestWhatIsNoDeliveryLeavesNoRow(t *testing.T) {
 		{"unknown kind", "star", `{"action":"created"}`, nil, 202, "ignored"},
 		{"unknown action", "issues", `{"action":"pinned"}`, nil, 202, "ignored"},
 		{"comment deleted", "issue_comment", strings.Replace(commented, "created", "deleted", 1), nil, 202, "ignored"},
+		{"another repository", "issues", strings.Replace(labelled, "Acme/widgets", "acme/others", 1), nil, 202, "foreign"},
 		{"skipped", "issue_comment", strings.Replace(commented, "/pipeline approve", "status", 1), nil, 202, "skipped"},
 	}
 	for _, tt := range tests {
@@ -189,6 +190,7 @@ func TestWhatIsNoDeliveryLeavesNoRow(t *testing.T) {
 			h := handler(store, func(o *intake.Options) {
 				o.MaxBody = 1000
 				o.Skip = func(c forge.Comment) bool { return c.Body == "status" }
+				o.Serves = func(r forge.Repo) bool { return r.Name == "widgets" }
 				o.Observe = func(_, what string) { outcome = what }
 				o.Secrets = append(o.Secrets, secret.Value{})
 			})

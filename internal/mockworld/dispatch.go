@@ -73,7 +73,7 @@ func (w *World) serveHTTP(rw http.ResponseWriter, r *http.Request) {
 		return
 	}
 	c := &call{world: w, r: r, raw: raw, path: "/" + path, query: r.URL.Query(), hdr: http.Header{}}
-	w.serveCall(rw, c)
+	w.serveCall(rw, c) //nolint:contextcheck // c holds the request, and with it the context
 }
 
 // serveCall takes a request through hook, faults, handling and hook.

@@ -154,7 +154,7 @@ func (f *faultState) wait(client, world context.Context) bool {
 func (w *World) pause(ctx context.Context, d time.Duration) bool {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	stop := context.AfterFunc(w.ctx, cancel)
+	stop := context.AfterFunc(w.ctx, cancel) //nolint:contextcheck // the end of the world ends the pause too
 	defer stop()
 	return clock.Sleep(ctx, w.clock, d) == nil
 }

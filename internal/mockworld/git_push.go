@@ -128,7 +128,7 @@ func (w *World) quarantine(ctx context.Context, r *repository, pack []byte) (env
 	}
 	cleanup = func() {
 		if err := os.RemoveAll(dir); err != nil {
-			w.log.Warn("removing what a push left", "error", err)
+			w.log.WarnContext(ctx, "removing what a push left", "error", err)
 		}
 	}
 	if err := os.MkdirAll(filepath.Join(dir, "pack"), 0o755); err != nil {

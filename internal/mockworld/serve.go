@@ -48,7 +48,7 @@ func (w *World) Serve(ctx context.Context, addr string) (baseURL string, stop fu
 		defer w.wg.Done()
 		defer close(done)
 		if err := srv.Serve(ln); err != nil && !errors.Is(err, http.ErrServerClosed) {
-			w.log.Error("serving", "error", err)
+			w.log.ErrorContext(ctx, "serving", "error", err)
 		}
 	}()
 	ctx, cancel := context.WithCancel(ctx)

@@ -89,7 +89,6 @@ type pull struct {
 	mergeChecked string // "base..head" for which mergeable has been asked once
 	reviews      []*review
 	lineComments []*lineComment
-	maintainer   bool
 }
 
 // review is a review of a pull request.

@@ -34,6 +34,7 @@ func bare(j *job, l command.Limits) {
 // killMarked kills until nothing with the marker lives, for at most
 // dieWithin.
 func killMarked(marker string) bool {
+	//nolint:forbidigo // nothing signals the end of a process that is not ours to wait for
 	for end := time.Now().Add(dieWithin); ; time.Sleep(2 * time.Millisecond) {
 		pids := marked(marker)
 		if len(pids) == 0 {

@@ -64,10 +64,10 @@ func probe(r command.Runner, cacheDir string) error {
 	if err != nil {
 		return fmt.Errorf("making a folder: %w", err)
 	}
-	defer os.RemoveAll(dir)
+	defer removeAll(dir)
 	ctx, cancel := context.WithTimeout(context.Background(), probeWithin)
 	defer cancel()
-	res, err := r.Run(ctx, command.Spec{Argv: []string{"echo", probeWord}, Dir: filepath.Join(dir), ReadOnly: true})
+	res, err := r.Run(ctx, command.Spec{Argv: []string{"echo", probeWord}, Dir: dir, ReadOnly: true})
 	if err != nil {
 		return err
 	}
@@ -104,10 +104,10 @@ func (b *bubblewrap) Run(ctx context.Context, s command.Spec) (command.Result, e
 		closeAll([]io.Closer{argsR, argsW})
 		return command.Result{}, fmt.Errorf("making a pipe: %w", err)
 	}
-	defer infoR.Close()
-	defer argsW.Close()
+	defer closeAll([]io.Closer{infoR, argsW})
 	// bwrap reads its options from descriptor 3 and does nothing before that:
 	// the time in which its limits are set, for everything below to inherit.
+	//nolint:noctx // supervise kills all that the run started, not one process
 	cmd := exec.Command(b.bin, append([]string{"--args", "3", "--"}, s.Argv...)...)
 	cmd.ExtraFiles = []*os.File{argsR, infoW}
 	marker := newMarker()

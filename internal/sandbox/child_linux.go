@@ -94,8 +94,8 @@ func adopt() (int, error) {
 		return childFailed, fmt.Errorf("finding this program: %w", err)
 	}
 	order := os.NewFile(3, "order")
-	p, err := os.StartProcess(self, childArgs(boundName), &os.ProcAttr{
-		Dir: "/", Env: os.Environ(), Files: []*os.File{os.Stdin, os.Stdout, os.Stderr, order},
+	p, err := os.StartProcess(self, childArgs(boundName), &os.ProcAttr{ // with our environment, which holds the marker alone
+		Dir: "/", Files: []*os.File{os.Stdin, os.Stdout, os.Stderr, order},
 	})
 	if err != nil {
 		return childFailed, fmt.Errorf("starting the bound process: %w", err)
@@ -169,6 +169,7 @@ func reap(program int) int {
 // killBelow kills descendants until the process ends; new ones may be born
 // while it looks.
 func killBelow() {
+	//nolint:forbidigo // nothing signals the birth of a process
 	for ; ; time.Sleep(time.Millisecond) {
 		for _, p := range descendants(os.Getpid()) {
 			_ = syscall.Kill(p.pid, syscall.SIGKILL)

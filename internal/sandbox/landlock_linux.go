@@ -93,11 +93,11 @@ func (c *confined) Run(ctx context.Context, s command.Spec) (command.Result, err
 		closeAll([]io.Closer{orderR, orderW})
 		return command.Result{}, fmt.Errorf("making a pipe: %w", err)
 	}
-	defer orderW.Close()
+	defer closeAll([]io.Closer{orderW})
 	var once sync.Once
 	letGo := func() { once.Do(func() { _ = aliveW.Close() }) }
 	defer letGo()
-	cmd := exec.Command(c.self)
+	cmd := exec.Command(c.self) //nolint:noctx // supervise kills all that the run started, not one process
 	cmd.Args = childArgs(childName)
 	cmd.ExtraFiles = []*os.File{orderR, aliveR}
 	cmd.Env = []string{markerName + "=" + marker}

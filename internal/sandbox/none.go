@@ -56,6 +56,7 @@ func (n *none) Run(ctx context.Context, s command.Spec) (command.Result, error) 
 	defer removeAll(tmp)
 	l := fill(s.Limits, n.o.Defaults)
 	marker := newMarker()
+	//nolint:noctx // supervise kills all that the run started, not one process
 	cmd := exec.Command(find(s.Argv[0], n.path), s.Argv[1:]...)
 	cmd.Args[0] = s.Argv[0]
 	cmd.Dir = s.Dir

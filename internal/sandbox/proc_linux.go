@@ -3,6 +3,7 @@ package sandbox
 import (
 	"bytes"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -56,8 +57,8 @@ func allProcs() []proc {
 	if err != nil {
 		return nil
 	}
-	defer dir.Close()
-	names, _ := dir.Readdirnames(-1)
+	defer closeAll([]io.Closer{dir})
+	names, _ := dir.Readdirnames(-1) // what was read before a failure counts
 	var list []proc
 	for _, n := range names {
 		if pid, err := strconv.Atoi(n); err == nil {

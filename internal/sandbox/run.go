@@ -85,7 +85,9 @@ func run(ctx context.Context, s command.Spec, l command.Limits, j *job) (command
 		setup = j.started()
 	}
 	res := command.Result{Sandbox: j.sandbox}
-	note, cause, waitErr := "", setup, error(nil)
+	var note string
+	var waitErr error
+	cause := setup
 	if setup != nil {
 		j.kill()
 		waitErr = <-ended

@@ -326,6 +326,7 @@ func TestEndKillsTheFamily(t *testing.T) {
 
 func waitFor(t *testing.T, ok func() bool) {
 	t.Helper()
+	//nolint:forbidigo // it waits for real processes, which signal nothing
 	for end := time.Now().Add(10 * time.Second); !ok(); time.Sleep(5 * time.Millisecond) {
 		if time.Now().After(end) {
 			t.Fatal("it did not come to pass within 10 s")

@@ -66,6 +66,7 @@ func (b *Backend) response(r llm.Request, got received) (llm.Response, error) {
 		out.Stop = llm.MaxTokens
 	case anthropic.StopReasonToolUse:
 		out.Stop = llm.ToolUse
+	default: // llm.EndTurn
 	}
 	if len(r.Schema) == 0 {
 		return out, nil
@@ -170,6 +171,7 @@ func kindOf(api *anthropic.Error, status int) llm.Kind {
 	switch api.ErrorCode() {
 	case "contract_spend_limit_reached", "enforced_spend_limit_reached", "organization_on_hold":
 		return llm.KindAuth // waiting does not help, somebody must act
+	default: // what the type says
 	}
 	switch api.Type() {
 	case anthropic.ErrorTypeRateLimitError:
@@ -180,9 +182,10 @@ func kindOf(api *anthropic.Error, status int) llm.Kind {
 		return llm.KindTransient
 	case anthropic.ErrorTypeAuthenticationError, anthropic.ErrorTypePermissionError, anthropic.ErrorTypeBillingError:
 		return llm.KindAuth
+	default:
+		if status == http.StatusOK {
+			return llm.KindTransient // inside a stream
+		}
+		return driver.KindOf(status)
 	}
-	if status == http.StatusOK {
-		return llm.KindTransient // inside a stream
-	}
-	return driver.KindOf(status)
 }

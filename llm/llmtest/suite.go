@@ -192,7 +192,7 @@ func truncated(t *testing.T, start func(*testing.T, *Wire) llm.Backend) {
 	r := Ask("Judge.")
 	r.Schema = json.RawMessage(answerSchema)
 	got, err = b.Complete(t.Context(), r)
-	wantKind(t, err, llm.KindInvalidOutput)
+	_ = wantKind(t, err, llm.KindInvalidOutput)
 	if got.Stop != llm.MaxTokens {
 		t.Errorf("stop = %q, want %q", got.Stop, llm.MaxTokens)
 	}
@@ -271,7 +271,7 @@ func redirect(t *testing.T, start func(*testing.T, *Wire) llm.Backend) {
 	}))
 	t.Cleanup(other.Close)
 	_, err := start(t, NewWire(Reply{Fault: Redirect, Text: other.URL})).Complete(t.Context(), Ask("Hello?"))
-	wantKind(t, err, llm.KindInvalid)
+	_ = wantKind(t, err, llm.KindInvalid)
 }
 
 func concurrent(t *testing.T, start func(*testing.T, *Wire) llm.Backend) {

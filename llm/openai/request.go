@@ -23,7 +23,7 @@ func (b *Backend) request(r llm.Request) (openai.ChatCompletionRequest, error) {
 	if b.newField(r.Model) {
 		req.MaxCompletionTokens = r.MaxTokens
 	} else {
-		req.MaxTokens = r.MaxTokens
+		req.MaxTokens = r.MaxTokens //nolint:staticcheck // compatible servers know no other name
 	}
 	for _, t := range r.Tools {
 		if !json.Valid(t.Input) {

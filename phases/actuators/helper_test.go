@@ -25,7 +25,6 @@ type meter struct {
 	reserved []flows.Usage
 	settled  []flows.Usage
 	ctxErrs  []error
-	money    *bool // answer of MoneyLimited, when it has that method
 }
 
 func (m *meter) Reserve(_ context.Context, est flows.Usage) (flows.Reservation, error) {

@@ -33,11 +33,11 @@ func (r *repeats) see(call llm.ToolCall, writes bool) (note string, refused bool
 	}
 	key := call.Name + " " + canonical(call.Input)
 	counts[key]++
-	switch n := counts[key]; {
-	case n == 1:
+	switch n := counts[key]; n {
+	case 1:
 		r.refused = 0
 		return "", false
-	case n == 2:
+	case 2:
 		return "[You made this same call before, and nothing was changed since that could change its result.]\n", false
 	default:
 		r.refused++

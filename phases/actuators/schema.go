@@ -106,6 +106,7 @@ func refine(s *jsonschema.Schema, t reflect.Type) error {
 				return err
 			}
 		}
+	default: // holds no other type
 	}
 	return nil
 }

@@ -44,7 +44,7 @@ func Get(ctx context.Context, s checkpoints.ArtifactStore, what string, a checkp
 	if err != nil {
 		return nil, fmt.Errorf("opening the %s: %w", what, err)
 	}
-	defer r.Close()
+	defer func() { _ = r.Close() }()
 	b, err := io.ReadAll(io.LimitReader(r, MaxRead+1))
 	if err != nil {
 		return nil, fmt.Errorf("reading the %s: %w", what, err)

@@ -90,7 +90,7 @@ func manifest(dir, name string) []byte {
 	if err != nil {
 		return nil
 	}
-	defer f.Close()
+	defer func() { _ = f.Close() }()
 	buf := make([]byte, manifestBytes)
 	n := 0
 	for n < len(buf) {

@@ -124,7 +124,8 @@ func (p phase) noProgress() flows.Action {
 			if len(after) > 64 {
 				after = after[len(after)-64:]
 			}
-			stuck, what := false, ""
+			var stuck bool
+			var what string
 			if c.In.Bool("passed") {
 				// Green content that an earlier round had reviewed already.
 				stuck = slices.Contains(before, sig)
@@ -174,7 +175,7 @@ func (p phase) giveUp() flows.Action {
 		Name: "implement.give_up", Version: "1", ReadOnly: true,
 		Reads: []string{"evidence_ref", "problems_ref", "blocked", "attempt"}, Writes: []string{"result"},
 		Run: func(ctx context.Context, c flows.Call) (flows.Result, error) {
-			why := ""
+			var why string
 			if c.In.Bool("blocked") {
 				found, err := blob.GetJSON[[]gates.Finding](ctx, c.Artifacts, "problems", c.In.Artifact("problems_ref"))
 				if err != nil {

@@ -105,6 +105,7 @@ func Retryable(err error) error {
 	switch f.Kind {
 	case forge.KindTransient, forge.KindRateLimited:
 		return &flows.Retry{Cause: string(f.Kind), After: f.RetryAfter, Err: err}
+	default:
+		return err
 	}
-	return err
 }

@@ -26,7 +26,7 @@ type Walker struct {
 	// BeforeEffect and KillSwitch are the engine's hooks of that name.
 	BeforeEffect func(ctx context.Context, run checkpoints.Run) error
 	KillSwitch   func(ctx context.Context, run checkpoints.Run) (bool, string, error)
-	// Commits makes the store fail after so many commits, once, as a crash
+	// CrashAfter makes the store fail after so many commits, once, as a crash
 	// does; 0 never.
 	CrashAfter int
 
@@ -101,18 +101,19 @@ func (w *Walker) Walk(p Phase, id string) engine.Outcome { return w.WalkCtx(w.t.
 // WalkCtx is Walk with a context, whose cause may halt or cancel the run.
 func (w *Walker) WalkCtx(ctx context.Context, p Phase, id string) engine.Outcome {
 	w.t.Helper()
-	run, err := w.Store.Get(w.t.Context(), id)
+	store := context.WithoutCancel(ctx) // the walk may be ended, not the test's bookkeeping
+	run, err := w.Store.Get(store, id)
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	run, lease, err := w.Store.Claim(w.t.Context(), id, run.Epoch, "tester", time.Hour)
+	run, lease, err := w.Store.Claim(store, id, run.Epoch, "tester", time.Hour)
 	if err != nil {
 		w.t.Fatalf("claiming run %s (%s): %v", id, run.Status, err)
 	}
 	out, err := w.engine(p).Walk(ctx, run, lease)
 	if errors.Is(err, errCrash) {
 		// The process is gone: its lease runs out.
-		if err := w.Store.ExpireAll(w.t.Context()); err != nil {
+		if err := w.Store.ExpireAll(store); err != nil {
 			w.t.Fatal(err)
 		}
 		return out
@@ -124,7 +125,7 @@ func (w *Walker) WalkCtx(ctx context.Context, p Phase, id string) engine.Outcome
 		w.t.Errorf("finally: %v", out.Finally)
 	}
 	if out.How == engine.Ended || out.How == engine.Cancelled {
-		if _, err := w.Store.Finish(w.t.Context(), lease, checkpoints.Done, nil); err != nil {
+		if _, err := w.Store.Finish(store, lease, checkpoints.Done, nil); err != nil {
 			w.t.Fatal(err)
 		}
 	}

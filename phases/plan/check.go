@@ -38,7 +38,7 @@ func (p phase) check() flows.Action {
 			if err != nil {
 				return flows.Result{}, fmt.Errorf("looking into the worktree: %w", err)
 			}
-			defer root.Close()
+			defer func() { _ = root.Close() }()
 			problems, err := problemsOf(d, p.Settings, func(name string) (exists, regular bool, err error) {
 				info, err := root.Lstat(name)
 				if errors.Is(err, fs.ErrNotExist) {

@@ -126,7 +126,7 @@ func TestRefusals(t *testing.T) {
 		"not JSON":             {PathMessages, `{`, "not valid JSON"},
 		"no max_tokens":        {PathMessages, `{"model":"m","system":"[prompt a@1]","messages":[{"role":"user","content":"x"}]}`, "max_tokens: Field required"},
 		"zero max_tokens":      {PathMessages, strings.Replace(ask(anthropicAsk, ""), `"max_tokens":9`, `"max_tokens":0`, 1), "max_tokens"},
-		"unknown field":        {PathMessages, ask(anthropicAsk, `,"tempreature":1`), "tempreature: Extra inputs"},
+		"unknown field":        {PathMessages, ask(anthropicAsk, `,"heat":1`), "heat: Extra inputs"},
 		"bad role":             {PathMessages, turn(`,{"role":"system","content":"y"}`), "role: Input should be"},
 		"prefill":              {PathMessages, turn(`,{"role":"assistant","content":"y"}`), "prefill"},
 		"empty text":           {PathMessages, turn(`,{"role":"user","content":[{"type":"text","text":""}]}`), "at least 1 character"},

@@ -194,7 +194,7 @@ func (v openai) messages(o object, q *asked) string {
 			id := m.need("tool_call_id")
 			at := slices.Index(open, id)
 			if at < 0 {
-				o.fail("Invalid parameter: messages with role 'tool' must be a response to a preceeding message with 'tool_calls'. (%s)", path)
+				o.fail("Invalid parameter: messages with role 'tool' must be a response to a preceeding message with 'tool_calls'. (%s)", path) //nolint:misspell // the vendor's own spelling
 				continue
 			}
 			open = slices.Delete(slices.Clone(open), at, at+1)

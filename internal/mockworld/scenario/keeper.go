@@ -131,7 +131,7 @@ func (k *keeper) second(ctx context.Context, want string) error {
 		return fmt.Errorf("a second bot on the same data started, want a refusal with %q", want)
 	}
 	if !strings.Contains(err.Error(), want) {
-		return fmt.Errorf("a second bot refused with %q, want %q", err, want)
+		return fmt.Errorf("a second bot refused, but not with %q: %w", want, err)
 	}
 	return nil
 }

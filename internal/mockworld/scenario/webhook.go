@@ -78,7 +78,7 @@ func (r *running) sendWebhook(ctx context.Context, h RawWebhook) error {
 	if err != nil {
 		return fmt.Errorf("sending a webhook: %w", err)
 	}
-	defer resp.Body.Close()
+	defer func() { _ = resp.Body.Close() }()
 	text, err := io.ReadAll(io.LimitReader(resp.Body, 1000))
 	if err != nil {
 		return fmt.Errorf("sending a webhook: %w", err)
