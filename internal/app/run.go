@@ -5,14 +5,17 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"time"
 
 	"github.com/pipelinebot/pipelinebot/checkpoints"
 	"github.com/pipelinebot/pipelinebot/internal/clock"
+	"github.com/pipelinebot/pipelinebot/internal/config"
 	"github.com/pipelinebot/pipelinebot/internal/forge"
 	"github.com/pipelinebot/pipelinebot/internal/intake"
 	"github.com/pipelinebot/pipelinebot/internal/queue"
@@ -37,11 +40,14 @@ func (a *App) Run(ctx context.Context) (err error) {
 	if err := a.store.ExpireAll(ctx); err != nil {
 		return fmt.Errorf("freeing the runs of an earlier process: %w", err)
 	}
-	listener, err := net.Listen("tcp", a.cfg.Listen)
+	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", a.cfg.Listen)
 	if err != nil {
 		return fmt.Errorf("listening on %s: %w", a.cfg.Listen, err)
 	}
-	server := &http.Server{Handler: a.routes(), ReadHeaderTimeout: 10 * time.Second}
+	server := &http.Server{
+		Handler: a.routes(), ReadHeaderTimeout: 10 * time.Second, ReadTimeout: time.Minute, IdleTimeout: 2 * time.Minute,
+		MaxHeaderBytes: 64 << 10, ErrorLog: slog.NewLogLogger(a.Log.Handler(), slog.LevelDebug),
+	}
 	if err := a.queue.Start(ctx, a.handle); err != nil {
 		return errors.Join(err, listener.Close())
 	}
@@ -134,7 +140,7 @@ func (a *App) routes() http.Handler {
 	})
 	if a.cfg.GitHub.Webhooks {
 		mux.Handle("/webhook", intake.Handler(intake.Options{
-			Secrets: a.cfg.GitHub.WebhookSecrets, Inbox: a.store, Clock: a.clock, Log: a.Log, Skip: a.ownStatus,
+			Secrets: a.cfg.GitHub.WebhookSecrets, Inbox: a.store, Clock: a.clock, Log: a.Log, Skip: a.ownStatus, Serves: a.serves,
 		}))
 	}
 	return mux
@@ -160,6 +166,13 @@ func (a *App) ownStatus(c forge.Comment) bool {
 	return err == nil && self.ID != 0 && self.ID == c.Author.ID
 }
 
+// serves reports that a repository is in the configuration.
+func (a *App) serves(r forge.Repo) bool {
+	return slices.ContainsFunc(a.cfg.Repositories, func(c config.Repository) bool {
+		return strings.EqualFold(c.Repo.String(), r.String())
+	})
+}
+
 func (a *App) repos() []forge.Repo {
 	if a.Only != nil {
 		return []forge.Repo{a.Only.Repo}
@@ -175,14 +188,14 @@ func (a *App) repos() []forge.Repo {
 // an open run or a stop.
 func (a *App) interest(ctx context.Context) ([]forge.Ref, error) {
 	runs, err := a.store.List(ctx, checkpoints.Filter{Limit: 100_000, Statuses: []checkpoints.Status{
-		checkpoints.Ready, checkpoints.Running, checkpoints.Waiting, checkpoints.Halted,
+		checkpoints.Ready, checkpoints.Running, checkpoints.Waiting, checkpoints.Halted, checkpoints.Ending,
 	}})
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("looking for open runs: %w", err)
 	}
 	stops, err := a.store.ListStops(ctx)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("looking for stops: %w", err)
 	}
 	seen := map[string]bool{}
 	var refs []forge.Ref
