@@ -343,6 +343,7 @@ type endOfWorld struct {
 var (
 	branchName = regexp.MustCompile(`pipelinebot/(\d+)-[0-9a-z]+`)
 	commitName = regexp.MustCompile(`\b[0-9a-f]{7,64}\b`)
+	runName    = regexp.MustCompile(`\b0[0-9a-z]{25}\b`)
 )
 
 // normalised reads a snapshot; a comment stands for its author and first line.
@@ -351,6 +352,7 @@ func normalised(s mockworld.Snapshot) endOfWorld {
 	add := func(to *[]string, format string, args ...any) {
 		text := strings.NewReplacer("pipelinebot[bot]", "BOT", "@pipelinebot", "@BOT").Replace(fmt.Sprintf(format, args...))
 		text = branchName.ReplaceAllString(text, "pipelinebot/$1-X")
+		text = runName.ReplaceAllString(text, "RUN")
 		*to = append(*to, commitName.ReplaceAllString(text, "SHA"))
 	}
 	author := func(login string) string {
