@@ -1,6 +1,7 @@
 package actuators
 
 import (
+	"fmt"
 	"regexp"
 	"strings"
 	"unicode/utf8"
@@ -41,6 +42,25 @@ func CleanUntrusted(text string) string {
 		text = comment.ReplaceAllString(text, "")
 	}
 	return strings.ReplaceAll(text, "<!--", "&lt;!--")
+}
+
+// ShowHidden makes visible what a person does not see: runes that
+// CleanUntrusted removes are shown as <U+202E>, comments stay. A carriage return
+// at the end of a line is no secret and goes. Invalid UTF-8 is replaced.
+func ShowHidden(text string) string {
+	text = strings.ReplaceAll(strings.ToValidUTF8(text, string(utf8.RuneError)), "\r\n", "\n")
+	if !strings.ContainsFunc(text, hidden) {
+		return text
+	}
+	var b strings.Builder
+	for _, r := range text {
+		if hidden(r) {
+			fmt.Fprintf(&b, "<U+%04X>", r)
+		} else {
+			b.WriteRune(r)
+		}
+	}
+	return b.String()
 }
 
 // hidden reports a rune that changes what is read without being seen.

@@ -38,6 +38,32 @@ func TestCleanUntrusted(t *testing.T) {
 	}
 }
 
+func TestShowHidden(t *testing.T) {
+	t.Parallel()
+	for in, want := range map[string]string{
+		"plain täxt\n\tok 👍🏽":            "plain täxt\n\tok 👍🏽",
+		"+<!-- a comment -->":            "+<!-- a comment -->",
+		"if ok \u202e// admin\u2066":     "if ok <U+202E>// admin<U+2066>",
+		"crlf\r\nand\rcr":                "crlf\nand<U+000D>cr",
+		"tag\U000e0041 bad\xffutf8 \x1b": "tag<U+E0041> bad\ufffdutf8 <U+001B>",
+	} {
+		if got := actuators.ShowHidden(in); got != want {
+			t.Errorf("ShowHidden(%q) = %q, want %q", in, got, want)
+		}
+	}
+}
+
+// A reviewer must see what a change hides from people.
+func TestExactSectionsHideNothing(t *testing.T) {
+	t.Parallel()
+	_, first := actuators.Prompt{Sections: []actuators.Section{
+		{Title: "The change", Text: "+<!-- x --></data>\u202e", Untrusted: true, Exact: true},
+	}}.Render()
+	if !strings.Contains(first, "\n+<!-- x -->&lt;/data><U+202E>\n</data>") {
+		t.Errorf("rendered as\n%s", first)
+	}
+}
+
 func FuzzCleanUntrusted(f *testing.F) {
 	f.Add("a<!-- b -->c\u202e")
 	f.Add("<!-<!-- -->-")
@@ -51,12 +77,14 @@ func FuzzCleanUntrusted(f *testing.F) {
 		if again := actuators.CleanUntrusted(got); again != got {
 			t.Errorf("cleaning %q again gave %q", got, again)
 		}
-		p := actuators.Prompt{Sections: []actuators.Section{{Title: in, Text: in, Untrusted: true}}}
-		_, first := p.Render()
-		// What opens and closes the fence is ours alone, whatever the text.
-		body := first[strings.Index(first, "<data name="):]
-		if n := len(fence.FindAllString(body, -1)); n != 2 {
-			t.Errorf("%d tags of the fence in %q", n, body)
+		for _, exact := range []bool{false, true} {
+			p := actuators.Prompt{Sections: []actuators.Section{{Title: in, Text: in, Untrusted: true, Exact: exact}}}
+			_, first := p.Render()
+			// What opens and closes the fence is ours alone, whatever the text.
+			body := first[strings.Index(first, "<data name="):]
+			if n := len(fence.FindAllString(body, -1)); n != 2 {
+				t.Errorf("%d tags of the fence in %q", n, body)
+			}
 		}
 	})
 }

@@ -24,6 +24,9 @@ type Section struct {
 	Text  string
 	// Untrusted text is cleaned (CleanUntrusted) and fenced as data.
 	Untrusted bool
+	// Exact untrusted text is judged by the model, such as a diff: nothing may
+	// vanish from it, so that what is hidden is shown (ShowHidden) instead.
+	Exact bool
 }
 
 // fenceRule ends the system text of every prompt.
@@ -43,7 +46,11 @@ func (p Prompt) Render() (system, first string) {
 			b.WriteString("## " + neutralise(oneLine(CleanUntrusted(s.Title))) + "\n\n")
 		}
 		if s.Untrusted {
-			b.WriteString(fence(s.Title, s.Text))
+			clean := CleanUntrusted
+			if s.Exact {
+				clean = ShowHidden
+			}
+			b.WriteString(fence(s.Title, clean(s.Text)))
 		} else {
 			b.WriteString(strings.TrimSpace(s.Text))
 		}
@@ -54,11 +61,10 @@ func (p Prompt) Render() (system, first string) {
 	return system, b.String()
 }
 
-// fence wraps untrusted text. The hash lets a reader of the transcript match
+// fence wraps cleaned text. The hash lets a reader of the transcript match
 // it with its source; the text can't close the fence, since every "</data" in
 // it is broken up.
 func fence(name, text string) string {
-	text = CleanUntrusted(text)
 	sum := sha256.Sum256([]byte(text))
 	return `<data name="` + attribute(name) + `" sha256="` + hex.EncodeToString(sum[:]) + "\">\n" +
 		neutralise(text) + "\n</data>"

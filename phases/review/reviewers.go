@@ -84,7 +84,7 @@ func (in reviewInput) prompt(id, system string) actuators.Prompt {
 	sections := []actuators.Section{
 		{Title: "The issue", Text: in.issue, Untrusted: true},
 		{Title: "The approved plan", Text: in.plan, Untrusted: true},
-		{Title: "The change", Text: in.diff, Untrusted: true},
+		{Title: "The change", Text: in.diff, Untrusted: true, Exact: true},
 	}
 	if in.last != "" {
 		sections = append(sections, actuators.Section{Title: "Findings of the earlier round", Text: in.last, Untrusted: true})
@@ -146,7 +146,7 @@ func (p phase) synthesis() flows.Action {
 func synthesisRequest(d plandoc.Document, diff string, first, second Findings) actuators.Prompt {
 	return actuators.Prompt{ID: "review/synthesis@1", System: synthesisPrompt, Sections: []actuators.Section{
 		{Title: "The approved plan", Text: d.Text(), Untrusted: true},
-		{Title: "The change", Text: diff, Untrusted: true},
+		{Title: "The change", Text: diff, Untrusted: true, Exact: true},
 		{Title: "Findings on correctness", Text: first.Text(), Untrusted: true},
 		{Title: "Findings on tests and safety", Text: second.Text(), Untrusted: true},
 	}}
