@@ -71,40 +71,18 @@ func (b *Backend) response(r llm.Request, got received) (llm.Response, error) {
 	if len(r.Schema) == 0 {
 		return out, nil
 	}
-	return b.structured(r, out, fail)
+	return b.structured(r, out)
 }
 
-// structured finds and checks the answer that r.Schema demands; a turn that
-// calls other tools has none yet.
-func (b *Backend) structured(r llm.Request, out llm.Response, fail func(llm.Kind, string, ...any) (llm.Response, error)) (llm.Response, error) {
+// structured is out with the answer that r.Schema demands.
+func (b *Backend) structured(r llm.Request, out llm.Response) (llm.Response, error) {
+	tool := ""
 	if b.opts.Structured == Tool {
-		for _, c := range out.Calls {
-			if c.Name != answerTool {
-				continue
-			}
-			out.Text, out.JSON = string(c.Input), c.Input
-			out.Calls, out.Opaque = nil, nil
-			if out.Stop == llm.ToolUse {
-				out.Stop = llm.EndTurn
-			}
-			break
-		}
+		tool = answerTool
 	}
-	if len(out.Calls) > 0 {
-		return out, nil
-	}
-	if out.JSON == nil {
-		out.JSON = driver.Object(out.Text)
-	}
-	if err := driver.Check(r.Schema, out.JSON); err != nil {
-		wrote := out
-		wrote.JSON = nil
-		cut := ""
-		if out.Stop == llm.MaxTokens {
-			cut = fmt.Sprintf("cut off after %d tokens: ", r.MaxTokens)
-		}
-		_, ferr := fail(llm.KindInvalidOutput, "%s%w", cut, err)
-		return wrote, ferr
+	out, err := driver.Structured(r, out, tool)
+	if err != nil {
+		return out, &llm.Error{Kind: llm.KindInvalidOutput, Status: http.StatusOK, Usage: out.Usage, Err: err}
 	}
 	return out, nil
 }
