@@ -255,6 +255,8 @@ func cancelled(t *testing.T, start func(*testing.T, *Wire) llm.Backend) {
 	}
 }
 
+// deadline: a slow machine may meet it before the request is sent, which must
+// look the same.
 func deadline(t *testing.T, start func(*testing.T, *Wire) llm.Backend) {
 	b := start(t, NewWire(Reply{Fault: Hang}))
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Millisecond)
