@@ -26,7 +26,13 @@ const (
 // settings is the configuration for a bot in a scenario's world, and the
 // environment that it names.
 func settings(b scenario.Bot) (config map[string]any, env map[string]string) {
-	gh := map[string]any{"base_url": b.APIURL, "webhooks": !b.PollOnly, "poll_interval": "300ms", "writes_per_minute": 10000}
+	// Beside webhooks, polls only find what those missed; alone they are all
+	// there is to wait for.
+	interval := "1500ms"
+	if b.PollOnly {
+		interval = "300ms"
+	}
+	gh := map[string]any{"base_url": b.APIURL, "webhooks": !b.PollOnly, "poll_interval": interval, "writes_per_minute": 10000}
 	env = map[string]string{envModel: b.ModelKey}
 	switch {
 	case b.App != nil:
