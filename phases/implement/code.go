@@ -49,6 +49,11 @@ func (p phase) code() flows.Action {
 			if err != nil {
 				return flows.Result{}, err
 			}
+			advice, err := actuators.Instructions(w.Dir())
+			if err != nil {
+				return flows.Result{}, err
+			}
+			request.Sections = append(request.Sections, advice...)
 			allow := p.Allow
 			if argv := c.In.Strings("test_argv"); len(argv) > 0 {
 				allow = append(allow[:len(allow):len(allow)], argv)

@@ -71,7 +71,7 @@ func newWorld(t *testing.T, settings implement.Settings, turns ...llmtest.Turn) 
 func newWorldOn(t *testing.T, provider func(*phasetest.Origin) workspace.Provider, settings implement.Settings, turns ...llmtest.Turn) *world {
 	t.Helper()
 	w := &world{Walker: phasetest.NewWalker(t), t: t, forge: phasetest.NewForge()}
-	w.origin = phasetest.NewOrigin(t, map[string]string{"sum.txt": "fail TestNegative\n", "other.txt": "x\n"})
+	w.origin = phasetest.NewOrigin(t, map[string]string{"sum.txt": "fail TestNegative\n", "other.txt": "x\n", "AGENTS.md": "Use tabs.\n"})
 	w.forge.Head = w.origin.Head
 	w.forge.Meta.CloneURL = w.origin.URL()
 	w.script = llmtest.NewScript(t, map[string][]llmtest.Turn{prompt: turns})
@@ -169,7 +169,7 @@ func TestFirstFailsThenPasses(t *testing.T) {
 		t.Errorf("evidence: %+v, %v", after, err)
 	}
 	asked := w.script.Asked()
-	if first := asked[0].Messages[0].Text; !strings.Contains(first, "TestNegative") || strings.Contains(first, "What failed") {
+	if first := asked[0].Messages[0].Text; !strings.Contains(first, "TestNegative") || !strings.Contains(first, "\nUse tabs.") || strings.Contains(first, "What failed") {
 		t.Errorf("first prompt:\n%s", first)
 	}
 	if second := asked[2].Messages[0].Text; !strings.Contains(second, "What failed") || !strings.Contains(second, "TestZero") {

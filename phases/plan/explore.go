@@ -98,7 +98,13 @@ func (p phase) explore() flows.Action {
 			if err != nil {
 				return flows.Result{}, err
 			}
-			notes, log, err := actuators.Work[plandoc.Notes](ctx, c, p.Models, exploreRequest(s, string(verdict)),
+			advice, err := actuators.Instructions(w.Dir())
+			if err != nil {
+				return flows.Result{}, err
+			}
+			request := exploreRequest(s, string(verdict))
+			request.Sections = append(request.Sections, advice...)
+			notes, log, err := actuators.Work[plandoc.Notes](ctx, c, p.Models, request,
 				actuators.Toolbox{Dir: w.Dir(), ReadOnly: true, MaxTurns: p.MaxTurns})
 			if r, ended := issue.NoVerdict(err, actuators.Code(err)); ended {
 				return r, nil

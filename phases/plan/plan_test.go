@@ -50,7 +50,7 @@ type turns struct{ explore, draft, critique []llmtest.Turn }
 func newWorld(t *testing.T, tt turns) *world {
 	t.Helper()
 	w := &world{Walker: phasetest.NewWalker(t), forge: phasetest.NewForge()}
-	w.origin = phasetest.NewOrigin(t, map[string]string{"sum.go": "package sum\n", "sum_test.go": "package sum\n"})
+	w.origin = phasetest.NewOrigin(t, map[string]string{"sum.go": "package sum\n", "sum_test.go": "package sum\n", "AGENTS.md": "Use tabs.\n"})
 	w.forge.Issues[7].Labels = []string{"pipeline:plan"}
 	w.script = llmtest.NewScript(t, map[string][]llmtest.Turn{
 		"plan/explore@1": tt.explore, "plan/draft@1": tt.draft, "plan/critique@1": tt.critique,
@@ -98,6 +98,9 @@ func TestApprovedByCommand(t *testing.T) {
 	id := w.start(t)
 	if got := w.forge.Issues[7].Labels; len(got) != 1 || got[0] != "pipeline:awaiting-approval" {
 		t.Errorf("labels while waiting: %v", got)
+	}
+	if first := w.script.Asked()[0].Messages[0].Text; !strings.Contains(first, "\nUse tabs.") {
+		t.Errorf("the explorer is not shown the repository's advice:\n%s", first)
 	}
 	body := w.forge.Said[7][0].Body
 	shown := regexp.MustCompile("/pipeline approve ([0-9a-f]{8})`").FindStringSubmatch(body)
