@@ -8,11 +8,7 @@ import (
 // Prices are prices by model name.
 type Prices map[string]Price
 
-// PricesDate is the day on which DefaultPrices was compared with the vendors'
-// pages.
-const PricesDate = "2026-11-30"
-
-// DefaultPrices are the vendors' list prices on PricesDate for standard
+// DefaultPrices are the vendors' list prices of 30 November 2026 for standard
 // requests, cache writes at the five-minute rate. Sources:
 // platform.claude.com/docs/en/about-claude/pricing and
 // developers.openai.com/api/docs/pricing. A configuration overrides them with

@@ -86,19 +86,6 @@ func Cap(s string, limit int) string {
 	return keep + note
 }
 
-// Tail keeps the last limit bytes of s, whole lines where possible, since the
-// end of a command's output tells most.
-func Tail(s string, limit int) string {
-	if len(s) <= limit {
-		return s
-	}
-	s = s[len(s)-limit:]
-	if i := strings.IndexByte(s, '\n'); i >= 0 && i < len(s)/2 {
-		s = s[i+1:]
-	}
-	return "[…]\n" + strings.ToValidUTF8(s, "")
-}
-
 // hidden is an HTML comment, closed or not.
 var hidden = regexp.MustCompile(`(?s)<!--.*?(-->|$)`)
 

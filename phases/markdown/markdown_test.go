@@ -68,13 +68,6 @@ func TestCap(t *testing.T) {
 	}
 }
 
-func TestTail(t *testing.T) {
-	t.Parallel()
-	if got := Tail("one\ntwo\nthree four five\n", 20); got != "[…]\nthree four five\n" {
-		t.Errorf("Tail = %q", got)
-	}
-}
-
 func FuzzProse(f *testing.F) {
 	for _, s := range []string{"@a", "<!-- x", "fixes #1", "a\r\nb", "\u202e", "@@a ##1 <<b"} {
 		f.Add(s)
