@@ -26,7 +26,8 @@ type Origin struct {
 	tmp string
 
 	mu     sync.Mutex
-	trees  map[string]*worktree // open ones by key
+	trees  map[string]*worktree      // open ones by key
+	diffs  map[string]workspace.Diff // by base and content
 	opened int
 	// FailPush makes the next pushes fail, once an entry.
 	FailPush []error
@@ -40,7 +41,7 @@ var _ workspace.Provider = (*Origin)(nil)
 func NewOrigin(t testing.TB, files map[string]string) *Origin {
 	t.Helper()
 	tmp := t.TempDir()
-	o := &Origin{t: t, tmp: tmp, dir: filepath.Join(tmp, "origin.git"), trees: map[string]*worktree{}}
+	o := &Origin{t: t, tmp: tmp, dir: filepath.Join(tmp, "origin.git"), trees: map[string]*worktree{}, diffs: map[string]workspace.Diff{}}
 	Write(t, o.dir, "HEAD", "ref: refs/heads/trunk\n")
 	Write(t, o.dir, "config", "[core]\n\trepositoryformatversion = 0\n\tbare = true\n[gc]\n\tauto = 0\n[maintenance]\n\tauto = false\n")
 	for _, d := range []string{"refs/heads", "objects/info", "objects/pack"} {

@@ -1,8 +1,16 @@
 package phasetest
 
 import (
+	"bytes"
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -37,8 +45,55 @@ func (w *worktree) tree(ctx context.Context) (string, error) {
 // Dir implements workspace.Workspace.
 func (w *worktree) Dir() string { return w.dir }
 
-// Diff implements workspace.Workspace.
+// Diff implements workspace.Workspace. A phase looks at the same content many
+// times; only the first costs processes.
 func (w *worktree) Diff(ctx context.Context) (workspace.Diff, error) {
+	content, err := w.content()
+	if err != nil {
+		return workspace.Diff{}, err
+	}
+	key := w.base + " " + content
+	w.o.mu.Lock()
+	d, known := w.o.diffs[key]
+	w.o.mu.Unlock()
+	if !known {
+		if d, err = w.compare(ctx); err != nil {
+			return d, err
+		}
+		w.o.mu.Lock()
+		w.o.diffs[key] = d
+		w.o.mu.Unlock()
+	}
+	d.Files, d.Patch = slices.Clone(d.Files), bytes.Clone(d.Patch)
+	return d, nil
+}
+
+// content is a hash of every file's name, mode and content.
+func (w *worktree) content() (string, error) {
+	h := sha256.New()
+	err := filepath.WalkDir(w.dir, func(path string, e fs.DirEntry, err error) error {
+		if err != nil || e.IsDir() {
+			return err
+		}
+		info, err := e.Info()
+		if err != nil {
+			return err
+		}
+		var b []byte
+		if info.Mode().IsRegular() {
+			b, err = os.ReadFile(path)
+		} else if info.Mode()&fs.ModeSymlink != 0 {
+			var to string
+			to, err = os.Readlink(path)
+			b = []byte(to)
+		}
+		fmt.Fprintf(h, "%q %s %d\n%s", strings.TrimPrefix(path, w.dir), info.Mode(), len(b), b)
+		return err
+	})
+	return hex.EncodeToString(h.Sum(nil)), err
+}
+
+func (w *worktree) compare(ctx context.Context) (workspace.Diff, error) {
 	tree, err := w.tree(ctx)
 	if err != nil {
 		return workspace.Diff{}, err
