@@ -45,7 +45,7 @@ func (a *App) Run(ctx context.Context) (err error) {
 		return fmt.Errorf("listening on %s: %w", a.cfg.Listen, err)
 	}
 	server := &http.Server{
-		Handler: a.routes(), ReadHeaderTimeout: 10 * time.Second, ReadTimeout: time.Minute, IdleTimeout: 2 * time.Minute,
+		Handler: a.routes(), ReadHeaderTimeout: 10 * time.Second, ReadTimeout: 15 * time.Second, IdleTimeout: 2 * time.Minute,
 		MaxHeaderBytes: 64 << 10, ErrorLog: slog.NewLogLogger(a.Log.Handler(), slog.LevelDebug),
 	}
 	if err := a.queue.Start(ctx, a.handle); err != nil {

@@ -10,7 +10,7 @@ const (
 	smallBody = 1 << 20
 	// smallAtOnce and largeAtOnce bound the bodies in memory: whoever sends
 	// them has shown no signature yet.
-	smallAtOnce = 64
+	smallAtOnce = 256
 	largeAtOnce = 4
 	// slotWait is less than the 10 seconds after which GitHub gives up.
 	slotWait = 5 * time.Second
