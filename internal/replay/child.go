@@ -43,7 +43,7 @@ func (c Child) Start(ctx context.Context, b scenario.Bot) (scenario.Process, err
 		return nil, fmt.Errorf("opening the child's log: %w", err)
 	}
 	p := &child{cfg: cfg, gone: make(chan struct{}), log: logFile}
-	//nolint:gosec // our own executable, by the caller's word
+	//nolint:noctx // the child outlives the start; Kill and Terminate end it
 	p.cmd = exec.Command(c.Exe, "serve", "--config", path, "--json")
 	p.cmd.Env = append(environment(secrets), c.Env...)
 	p.cmd.Stderr = io.MultiWriter(logFile, &p.stderr)
