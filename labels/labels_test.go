@@ -329,3 +329,19 @@ func FuzzParseCommand(f *testing.F) {
 		}
 	})
 }
+
+// Names may be anything: what completes does not depend on them.
+func TestCompletes(t *testing.T) {
+	t.Parallel()
+	for _, tr := range labels.Transitions() {
+		n := labels.Default()
+		n.Done, n.NeedsHuman = "finished", "done"
+		want := tr.To != nil && tr.To(n) == n.Done
+		if got := tr.Completes(); got != want {
+			t.Errorf("%s, %s: %v, want %v", tr.Phase, tr.Result, got, want)
+		}
+	}
+	if labels.After(labels.Review, "no such result").Completes() {
+		t.Error("an unknown result completes the pipeline")
+	}
+}

@@ -61,6 +61,12 @@ func After(p Phase, result string) Transition {
 	}
 }
 
+// Completes reports that the pipeline ends here with its work done.
+func (t Transition) Completes() bool {
+	const done = "done"
+	return t.To != nil && t.To(Names{Done: done}) == done
+}
+
 // Deltas are the label changes that bring an issue from the labels it has to
 // the end of t: the new label first, so that the issue is never without one,
 // then every label of the pipeline's progress that no longer holds. A change
