@@ -17,6 +17,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"io/fs"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -155,7 +156,7 @@ func (s *Store) prepareFile(o Options) (err error) {
 		info, err := os.Stat(s.path)
 		switch {
 		case errors.Is(err, os.ErrNotExist):
-			return errors.New("there is no such file: start the daemon once, or correct the path")
+			return fmt.Errorf("%w: start the daemon once, or correct the path", fs.ErrNotExist)
 		case err != nil:
 			return err
 		case info.IsDir():

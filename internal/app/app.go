@@ -70,7 +70,7 @@ func New(ctx context.Context, cfg *config.Config, o Options) (_ *App, err error)
 		Synchronous: sqlite.Synchronous(cfg.Store.Synchronous), Logger: o.Log,
 	})
 	if err != nil {
-		return nil, fmt.Errorf("opening the store: %w", err)
+		return nil, err
 	}
 	defer func() {
 		if err != nil {
@@ -85,7 +85,10 @@ func New(ctx context.Context, cfg *config.Config, o Options) (_ *App, err error)
 	if a.forge, err = newForge(cfg, a.scrub, o.Log); err != nil {
 		return nil, err
 	}
-	return a, a.assemble()
+	if err := a.assemble(); err != nil { //nolint:contextcheck // the sandbox's probe has a deadline of its own
+		return nil, err
+	}
+	return a, nil
 }
 
 // assemble puts the parts together that work on runs.

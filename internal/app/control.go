@@ -3,8 +3,10 @@ package app
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -34,29 +36,47 @@ func OpenReader(ctx context.Context, cfg *config.Config) (Reader, error) {
 	return sqlite.Open(ctx, sqlite.Options{Path: filepath.Join(cfg.DataDir, databaseFile), Mode: sqlite.ReadOnly})
 }
 
+// What FindRun fails with; the texts say what to do.
+var (
+	ErrNoRun     = errors.New("`pipelinebot runs list` shows what there is")
+	ErrAmbiguous = errors.New("give more of the id")
+)
+
+const (
+	// shortestID is how much of an id is enough to look for it.
+	shortestID = 4
+	// searched is how many runs, newest first, a part of an id is looked for in.
+	searched = 10_000
+)
+
 // FindRun returns the run whose id is, or begins with, the given text; the end
-// of an id is accepted too, since the beginnings of recent ids are alike.
+// of an id is accepted too, since the beginnings of recent ids are alike. It
+// fails with ErrNoRun or ErrAmbiguous.
 func FindRun(ctx context.Context, r Reader, id string) (checkpoints.Run, error) {
-	if run, err := r.Get(ctx, id); err == nil {
+	run, err := r.Get(ctx, id)
+	if err == nil {
 		return run, nil
 	}
-	runs, err := r.List(ctx, checkpoints.Filter{Limit: 10_000})
+	if !errors.Is(err, checkpoints.ErrNotFound) {
+		return run, fmt.Errorf("looking for run %s: %w", id, err)
+	}
+	if len(id) < shortestID {
+		return run, fmt.Errorf("there is no run %q, and a part of an id needs at least %d characters: %w", id, shortestID, ErrNoRun)
+	}
+	runs, err := r.List(ctx, checkpoints.Filter{Limit: searched})
 	if err != nil {
-		return checkpoints.Run{}, fmt.Errorf("looking for run %s: %w", id, err)
+		return run, fmt.Errorf("looking for run %s: %w", id, err)
 	}
-	var found []checkpoints.Run
-	for _, run := range runs {
-		if len(id) >= 4 && (strings.HasPrefix(run.ID, id) || strings.HasSuffix(run.ID, id)) {
-			found = append(found, run)
-		}
-	}
-	switch len(found) {
+	runs = slices.DeleteFunc(runs, func(run checkpoints.Run) bool {
+		return !strings.HasPrefix(run.ID, id) && !strings.HasSuffix(run.ID, id)
+	})
+	switch len(runs) {
 	case 1:
-		return found[0], nil
+		return runs[0], nil
 	case 0:
-		return checkpoints.Run{}, fmt.Errorf("there is no run %q; `pipelinebot runs list` shows them: %w", id, checkpoints.ErrNotFound)
+		return run, fmt.Errorf("there is no run %q: %w", id, ErrNoRun)
 	}
-	return checkpoints.Run{}, fmt.Errorf("%d runs match %q; give more of the id", len(found), id)
+	return run, fmt.Errorf("%d runs match %q: %w", len(runs), id, ErrAmbiguous)
 }
 
 // Send puts an operator's event into the inbox, beside a daemon or for the
@@ -73,6 +93,11 @@ func Send(ctx context.Context, cfg *config.Config, ev forge.Event) (rowID string
 	}
 	store.SetEnqueuer(q.Enqueue)
 	return receive(ctx, store, ev)
+}
+
+// Receive puts an operator's event into the inbox of this program.
+func (a *App) Receive(ctx context.Context, ev forge.Event) (rowID string, err error) {
+	return receive(ctx, a.store, ev)
 }
 
 // receive stores an operator's event.

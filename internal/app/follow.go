@@ -10,9 +10,13 @@ import (
 	"github.com/pipelinebot/pipelinebot/internal/forge"
 )
 
+// followEvery is how often the store is looked at.
+const followEvery = 100 * time.Millisecond
+
 // Follow watches an issue from an inbox row on, until the row is decided
 // without a run, or the newest run is over, waits for a person, or is halted.
-// Seen is told of every completed node, once.
+// Seen is told of every completed node, once, in order. The run is nil when
+// the row led to none.
 func Follow(ctx context.Context, r Reader, ref forge.Ref, rowID string, seen func(checkpoints.Run, checkpoints.NodeRecord)) (checkpoints.InboxEvent, *checkpoints.Run, error) {
 	told := map[string]int64{}
 	for {
@@ -38,7 +42,7 @@ func Follow(ctx context.Context, r Reader, ref forge.Ref, rowID string, seen fun
 		if row.Decision != "" && (newest == nil || resting(*newest)) {
 			return row, newest, nil
 		}
-		if err := clock.Sleep(ctx, clock.Real{}, 100*time.Millisecond); err != nil {
+		if err := clock.Sleep(ctx, clock.Real{}, followEvery); err != nil {
 			return row, newest, err
 		}
 	}
@@ -65,9 +69,4 @@ func tellNodes(ctx context.Context, r Reader, run checkpoints.Run, told map[stri
 func resting(r checkpoints.Run) bool {
 	waitsForPerson := r.Status == checkpoints.Waiting && r.Wait != nil && r.Wait.Event != ""
 	return r.Status.Final() || r.Status == checkpoints.Halted || waitsForPerson
-}
-
-// Receive puts an operator's event into the inbox of this program.
-func (a *App) Receive(ctx context.Context, ev forge.Event) (rowID string, err error) {
-	return receive(ctx, a.store, ev)
 }

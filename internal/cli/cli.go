@@ -2,8 +2,9 @@
 // injected streams, --json everywhere.
 //
 // It must not decide anything about runs or issues. It may import
-// internal/app, internal/demo, internal/config, internal/mockworld and the
-// command-line library.
+// internal/{app,replay,demo,config,strictyaml,forge,mockworld} and
+// mockworld/scenario, the contracts checkpoints, flows and labels, and the
+// command-line library, which no other package knows.
 package cli
 
 import (
@@ -12,6 +13,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 
 	"github.com/spf13/cobra"
 
@@ -21,19 +23,21 @@ import (
 	"github.com/pipelinebot/pipelinebot/internal/strictyaml"
 )
 
-// Exit codes.
+// Exit codes of Main.
 const (
-	ExitOK    = 0
-	ExitNo    = 1 // the pipeline said no
+	ExitOK    = 0 // all went well
+	ExitNo    = 1 // the pipeline said no, or something failed
 	ExitUsage = 2 // usage, configuration or input
-	ExitBusy  = 3 // busy or halted
+	ExitBusy  = 3 // busy, halted, or waiting for a person
 )
 
 // IO is what a command talks to.
 type IO struct {
-	In       io.Reader
+	In io.Reader
+	// Out gets what was asked for, Err everything else: logs and errors.
 	Out, Err io.Writer
-	Env      config.Env
+	// Env looks up the environment variables that the configuration names.
+	Env config.Env
 }
 
 // exitError carries an exit code to Main.
@@ -53,17 +57,25 @@ func said(format string, args ...any) error {
 	return &exitError{ExitNo, fmt.Errorf(format, args...)}
 }
 
+// classified reports that a command has chosen the exit code itself.
+func classified(err error) bool {
+	var e *exitError
+	return errors.As(err, &e)
+}
+
 // shell is what all commands share.
 type shell struct {
 	IO
-	json   bool
-	config string
+	json        bool
+	config      string
+	configNamed bool // by the user, so that the file must be there
 }
 
-// Main runs one command line and returns the exit code.
+// Main runs one command line and returns the exit code. The end of ctx asks
+// a command that serves to drain; it must be cancelled once.
 func Main(ctx context.Context, args []string, streams IO) int {
 	s := &shell{IO: streams}
-	root := s.root()
+	root := s.root() //nolint:contextcheck // commands get the context from cobra
 	root.SetArgs(args)
 	root.SetIn(s.In)
 	root.SetOut(s.Out)
@@ -73,7 +85,8 @@ func Main(ctx context.Context, args []string, streams IO) int {
 		return ExitOK
 	}
 	code := exitCode(err)
-	if s.json {
+	// A flag that cannot be parsed may have hidden --json from the library.
+	if s.json || slices.Contains(args, "--json") {
 		s.emit(map[string]any{"error": err.Error(), "exit": code})
 	} else {
 		fmt.Fprintf(s.Err, "pipelinebot: %v\n", err)
@@ -108,6 +121,9 @@ func (s *shell) root() *cobra.Command {
 		SilenceErrors: true, SilenceUsage: true,
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
+		PersistentPreRun: func(c *cobra.Command, _ []string) {
+			s.configNamed = c.Flags().Changed("config")
+		},
 	}
 	root.PersistentFlags().BoolVar(&s.json, "json", false, "print JSON, one value a line")
 	root.PersistentFlags().StringVarP(&s.config, "config", "c", "config.yaml", "configuration file")

@@ -1,7 +1,9 @@
 package cli
 
 import (
+	"errors"
 	"fmt"
+	"slices"
 	"text/tabwriter"
 
 	"github.com/spf13/cobra"
@@ -58,11 +60,15 @@ func (s *shell) flowCommand() *cobra.Command {
 }
 
 // catalog needs no configuration: without one only the built-in flows are
-// there.
+// there. One that is wrong is an error, lest a user's flows be left out.
 func (s *shell) catalog(dir string) (*flows.Catalog, error) {
 	if dir == "" {
-		if cfg, err := config.Load(s.config, s.Env); err == nil {
+		cfg, err := config.LoadWithoutSecrets(s.config)
+		switch {
+		case err == nil:
 			dir = cfg.FlowsDir
+		case !errors.Is(err, config.ErrNoFile) || s.configNamed:
+			return nil, &exitError{ExitUsage, err}
 		}
 	}
 	reg, err := app.Registry()
@@ -99,12 +105,15 @@ func (s *shell) listFlows(entries []flows.Entry) error {
 }
 
 func (s *shell) checkFlows(c *flows.Catalog, args []string) error {
-	bad, found := 0, false
-	for _, e := range c.List() {
-		if (len(args) == 1 && e.Name != args[0]) || (len(args) == 1 && !e.Wins) {
-			continue
+	entries := c.List()
+	if len(args) == 1 {
+		entries = slices.DeleteFunc(entries, func(e flows.Entry) bool { return e.Name != args[0] || !e.Wins })
+		if len(entries) == 0 {
+			return noFlow(args[0])
 		}
-		found = true
+	}
+	bad := 0
+	for _, e := range entries {
 		if len(e.Problems) > 0 {
 			bad++
 		}
@@ -112,29 +121,40 @@ func (s *shell) checkFlows(c *flows.Catalog, args []string) error {
 			s.emit(e)
 			continue
 		}
-		if len(e.Problems) > 0 {
-			fmt.Fprintf(s.Out, "%s (%s): invalid\n%v\n", e.Name, e.Source, e.Problems)
-			continue
-		}
-		fmt.Fprintf(s.Out, "%s (%s): fine\n", e.Name, e.Source)
-		if f, err := c.Get(e.Name); err == nil && e.Wins {
-			fmt.Fprint(s.Out, flows.Layers(f))
+		if err := s.printChecked(c, e); err != nil {
+			return err
 		}
 	}
-	switch {
-	case !found:
-		return usage("there is no flow %q; `pipelinebot flow list` shows them", args[0])
-	case bad > 0:
-		return &exitError{ExitUsage, fmt.Errorf("%d flows are invalid", bad)}
+	if bad > 0 {
+		return usage("%d of %d flows are invalid", bad, len(entries))
 	}
 	return nil
 }
 
-func winner(c *flows.Catalog, name string) (*flows.Flow, error) {
-	for _, e := range c.List() {
-		if e.Name == name {
-			return c.Get(name)
-		}
+func (s *shell) printChecked(c *flows.Catalog, e flows.Entry) error {
+	if len(e.Problems) > 0 {
+		fmt.Fprintf(s.Out, "%s (%s): invalid\n%v\n", e.Name, e.Source, e.Problems)
+		return nil
 	}
-	return nil, usage("there is no flow %q; `pipelinebot flow list` shows them", name)
+	fmt.Fprintf(s.Out, "%s (%s): fine\n", e.Name, e.Source)
+	if !e.Wins {
+		return nil
+	}
+	f, err := c.Get(e.Name)
+	if err != nil {
+		return err
+	}
+	fmt.Fprint(s.Out, flows.Layers(f))
+	return nil
+}
+
+func winner(c *flows.Catalog, name string) (*flows.Flow, error) {
+	if !slices.ContainsFunc(c.List(), func(e flows.Entry) bool { return e.Name == name }) {
+		return nil, noFlow(name)
+	}
+	return c.Get(name)
+}
+
+func noFlow(name string) error {
+	return usage("there is no flow %q; `pipelinebot flow list` shows them", name)
 }

@@ -3,6 +3,8 @@ package cli
 import (
 	"context"
 	"fmt"
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -65,7 +67,7 @@ func (s *shell) serveWorld(ctx context.Context, sc *scenario.Scenario, webhook, 
 	switch {
 	case !ended && ctx.Err() != nil:
 		return said("stopped before the story had ended")
-	case !ended:
+	case err != nil:
 		return err
 	case !rep.Passed:
 		return said("the world did not end as the scenario expects")
@@ -110,7 +112,8 @@ func (s *shell) printWorld(rep scenario.Report) {
 		return
 	}
 	fmt.Fprintf(s.Out, "\nthe story has ended; stop me to end the world\n%s", rep)
-	for name, r := range rep.Seen.World.Repos {
+	for _, name := range slices.Sorted(maps.Keys(rep.Seen.World.Repos)) {
+		r := rep.Seen.World.Repos[name]
 		fmt.Fprintf(s.Out, "%s: %d issues, %d pull requests, %d branches\n", name, len(r.Issues), len(r.Pulls), len(r.Branches))
 		for _, i := range r.Issues {
 			fmt.Fprintf(s.Out, "  #%d %s: %v, %d comments\n", i.Number, i.Title, i.Labels, len(i.Comments))

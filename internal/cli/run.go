@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -38,7 +37,11 @@ func (s *shell) runCommand() *cobra.Command {
 				return usage("there is no phase %q: use triage, plan, implement or review", phase)
 			}
 			ev := forge.Event{Kind: forge.ManualRun, Issue: ref, Label: label}
-			return s.runIssue(c.Context(), cfg, ev)
+			err = s.runIssue(c.Context(), cfg, ev)
+			if err != nil && c.Context().Err() != nil && !classified(err) {
+				return said("interrupted: %w; the run goes on behind its last completed node with `pipelinebot serve` or the next `run`", err)
+			}
+			return err
 		},
 	}
 	c.Flags().StringVar(&phase, "phase", phase, "triage, plan, implement or review")
@@ -46,8 +49,10 @@ func (s *shell) runCommand() *cobra.Command {
 }
 
 func (s *shell) runIssue(ctx context.Context, cfg *config.Config, ev forge.Event) error {
-	cfg.GitHub.Webhooks, cfg.Listen = false, "127.0.0.1:0"
-	a, err := app.New(ctx, cfg, app.Options{Log: logger(cfg, s.Err), Only: &ev.Issue})
+	// One issue needs no webhooks, and the address is a daemon's.
+	alone := *cfg
+	alone.GitHub.Webhooks, alone.Listen = false, "127.0.0.1:0"
+	a, err := app.New(ctx, &alone, app.Options{Log: logger(cfg, s.Err), Only: &ev.Issue})
 	if errors.Is(err, checkpoints.ErrInUse) {
 		return s.runByDaemon(ctx, cfg, ev)
 	}
@@ -59,15 +64,19 @@ func (s *shell) runIssue(ctx context.Context, cfg *config.Config, ev forge.Event
 	ended := make(chan error, 1)
 	go func() {
 		err := a.Run(ctx)
+		stop() // nobody is left to follow
 		ended <- err
-		stop()
 	}()
 	row, err := a.Receive(ctx, ev)
 	if err == nil {
 		err = s.follow(ctx, a.Store(), ev.Issue, row)
 	}
 	stop()
-	return errors.Join(err, <-ended)
+	broke := <-ended
+	if broke != nil && !classified(err) {
+		return broke // what following said is a consequence of it
+	}
+	return errors.Join(err, broke)
 }
 
 func (s *shell) runByDaemon(ctx context.Context, cfg *config.Config, ev forge.Event) error {
@@ -95,13 +104,8 @@ func (s *shell) follow(ctx context.Context, r app.Reader, ref forge.Ref, row str
 	if s.json {
 		s.emit(runView(*run))
 	}
-	switch {
-	case run.Status == checkpoints.Halted:
-		return &exitError{ExitBusy, fmt.Errorf("the %s phase of %s is halted: %s", run.Phase, ref, run.Reason)}
-	case run.Status == checkpoints.Waiting:
-		return &exitError{ExitBusy, fmt.Errorf("the %s phase of %s waits for %s; the issue says what to do", run.Phase, ref, run.Wait.Event)}
-	case run.Status != checkpoints.Done || labels.After(labels.Phase(run.Phase), run.Result).To == nil || !wentWell(*run):
-		return said("the %s phase of %s ended with %s: %s", run.Phase, ref, run.Result, run.Reason)
+	if err := verdict(ref, *run); err != nil {
+		return err
 	}
 	if !s.json {
 		fmt.Fprintf(s.Out, "%s: %s, %s\n", ref, run.Phase, run.Result)
@@ -109,11 +113,18 @@ func (s *shell) follow(ctx context.Context, r app.Reader, ref forge.Ref, row str
 	return nil
 }
 
-// wentWell reports that the run's result ends the pipeline as done.
-func wentWell(run checkpoints.Run) bool {
-	n := labels.Default()
-	t := labels.After(labels.Phase(run.Phase), run.Result)
-	return t.To != nil && t.To(n) == n.Done
+// verdict is nil when the pipeline is through with its work done, and else
+// says why not, with the exit code.
+func verdict(ref forge.Ref, run checkpoints.Run) error {
+	switch {
+	case run.Status == checkpoints.Halted:
+		return &exitError{ExitBusy, fmt.Errorf("the %s phase of %s is halted: %s", run.Phase, ref, run.Reason)}
+	case run.Status == checkpoints.Waiting:
+		return &exitError{ExitBusy, fmt.Errorf("the %s phase of %s waits for %s; the issue says what to do", run.Phase, ref, run.Wait.Event)}
+	case run.Status != checkpoints.Done || !labels.After(labels.Phase(run.Phase), run.Result).Completes():
+		return said("the %s phase of %s ended with %s", run.Phase, ref, ending(run))
+	}
+	return nil
 }
 
 func (s *shell) printNode(run checkpoints.Run, n checkpoints.NodeRecord) {
@@ -121,5 +132,5 @@ func (s *shell) printNode(run checkpoints.Run, n checkpoints.NodeRecord) {
 		s.emit(map[string]any{"run": run.ID, "phase": run.Phase, "node": n})
 		return
 	}
-	fmt.Fprintf(s.Out, "%-10s %-16s %-8s %8s  %s\n", run.Phase, n.Node, n.Outcome, n.Took.Round(time.Millisecond), n.Note)
+	fmt.Fprintf(s.Out, "%-10s %-16s %-8s %8s  %s\n", run.Phase, n.Node, n.Outcome, took(n.Took), firstLine(n.Note))
 }

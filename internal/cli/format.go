@@ -1,0 +1,39 @@
+package cli
+
+import (
+	"fmt"
+	"strings"
+	"time"
+)
+
+// orDash keeps a table's empty cell visible.
+func orDash(s string) string {
+	if s == "" {
+		return "-"
+	}
+	return s
+}
+
+// dollars prints millionths of a dollar.
+func dollars(micro int64) string {
+	if micro == 0 {
+		return "$0"
+	}
+	return fmt.Sprintf("$%.4f", float64(micro)/1e6)
+}
+
+// took rounds a duration for people.
+func took(d time.Duration) time.Duration { return d.Round(time.Millisecond) }
+
+// moment is a time for people, in their zone.
+func moment(t time.Time) string { return t.Local().Format(time.DateTime) }
+
+// firstLine shortens a note to what fits behind a table.
+func firstLine(s string) string {
+	const most = 90
+	line, _, _ := strings.Cut(s, "\n")
+	if r := []rune(line); len(r) > most {
+		line = string(r[:most]) + "…"
+	}
+	return line
+}
