@@ -47,6 +47,9 @@ func (w *World) resolve(r *repository, rev string) string {
 			}
 		}
 	}
+	if len(r.refs) == 0 {
+		return "" // it is empty
+	}
 	return r.git.resolve(w.ctx, rev)
 }
 
