@@ -98,18 +98,39 @@ func (w *worktree) Diff(ctx context.Context) (workspace.Diff, error) {
 // parseFiles joins `diff-tree --raw -z` and `--numstat -z` (git-diff-tree(1),
 // "Raw output format"); names are bytes that may hold anything but zero.
 func parseFiles(raw, counts []byte) ([]workspace.File, error) {
-	files := map[string]*workspace.File{}
-	parts := strings.Split(strings.TrimSuffix(string(raw), "\x00"), "\x00")
-	if len(raw) == 0 {
-		parts = nil
+	files, err := parseRaw(fields(raw))
+	if err != nil {
+		return nil, err
 	}
+	if err := parseCounts(fields(counts), files); err != nil {
+		return nil, err
+	}
+	list := make([]workspace.File, 0, len(files))
+	for _, f := range files {
+		list = append(list, *f)
+	}
+	sort.Slice(list, func(i, j int) bool { return list[i].Path < list[j].Path })
+	return list, nil
+}
+
+// fields are the parts of a -z output, each of which ends with a zero.
+func fields(out []byte) []string {
+	if len(out) == 0 {
+		return nil
+	}
+	return strings.Split(strings.TrimSuffix(string(out), "\x00"), "\x00")
+}
+
+// parseRaw is the list of changes by their new path.
+func parseRaw(parts []string) (map[string]*workspace.File, error) {
+	files := map[string]*workspace.File{}
 	for i := 0; i < len(parts); {
 		// :oldmode newmode oldid newid status
-		fields := strings.Fields(strings.TrimPrefix(parts[i], ":"))
-		if !strings.HasPrefix(parts[i], ":") || len(fields) != 5 || i+1 >= len(parts) {
+		head := strings.Fields(strings.TrimPrefix(parts[i], ":"))
+		if !strings.HasPrefix(parts[i], ":") || len(head) != 5 || i+1 >= len(parts) {
 			return nil, fmt.Errorf("git's list of changes is not understood at %q", parts[i])
 		}
-		f := &workspace.File{Mode: fields[1], Status: fields[4][:1], Path: parts[i+1]}
+		f := &workspace.File{Mode: head[1], Status: head[4][:1], Path: parts[i+1]}
 		i += 2
 		if f.Status == "R" || f.Status == "C" {
 			if i >= len(parts) {
@@ -120,45 +141,41 @@ func parseFiles(raw, counts []byte) ([]workspace.File, error) {
 		}
 		files[f.Path] = f
 	}
-	parts = strings.Split(strings.TrimSuffix(string(counts), "\x00"), "\x00")
-	if len(counts) == 0 {
-		parts = nil
-	}
+	return files, nil
+}
+
+// parseCounts sets the lines of files; -1 stands for binary content.
+func parseCounts(parts []string, files map[string]*workspace.File) error {
 	for i := 0; i < len(parts); i++ {
-		fields := strings.SplitN(parts[i], "\t", 3)
-		if len(fields) != 3 {
-			return nil, fmt.Errorf("git's count of lines is not understood at %q", parts[i])
+		count := strings.SplitN(parts[i], "\t", 3)
+		if len(count) != 3 {
+			return fmt.Errorf("git's count of lines is not understood at %q", parts[i])
 		}
-		name := fields[2]
+		name := count[2]
 		if name == "" { // a rename: old and new name follow
 			if i+2 >= len(parts) {
-				return nil, errors.New("git's count of lines ends within a rename")
+				return errors.New("git's count of lines ends within a rename")
 			}
 			name = parts[i+2]
 			i += 2
 		}
 		f := files[name]
 		if f == nil {
-			return nil, fmt.Errorf("git counts lines of %q, which it does not list", name)
+			return fmt.Errorf("git counts lines of %q, which it does not list", name)
 		}
-		var err error
-		if fields[0] == "-" {
+		if count[0] == "-" {
 			f.Added, f.Deleted = -1, -1
 			continue
 		}
-		if f.Added, err = strconv.Atoi(fields[0]); err != nil {
-			return nil, fmt.Errorf("git's count of lines of %q: %w", name, err)
+		var err error
+		if f.Added, err = strconv.Atoi(count[0]); err != nil {
+			return fmt.Errorf("git's count of lines of %q: %w", name, err)
 		}
-		if f.Deleted, err = strconv.Atoi(fields[1]); err != nil {
-			return nil, fmt.Errorf("git's count of lines of %q: %w", name, err)
+		if f.Deleted, err = strconv.Atoi(count[1]); err != nil {
+			return fmt.Errorf("git's count of lines of %q: %w", name, err)
 		}
 	}
-	list := make([]workspace.File, 0, len(files))
-	for _, f := range files {
-		list = append(list, *f)
-	}
-	sort.Slice(list, func(i, j int) bool { return list[i].Path < list[j].Path })
-	return list, nil
+	return nil
 }
 
 // Apply implements workspace.Workspace. Git refuses patches that leave the
