@@ -3,8 +3,8 @@
 // for, validate what came back, and treat everything a model or a repository
 // says as data.
 //
-// It must not know phases, GitHub, vendors or stores; it may import flows, llm
-// and internal/command.
+// It must not know phases, GitHub, vendors or stores; it may import flows,
+// llm, internal/command and a JSON Schema library.
 package actuators
 
 import (

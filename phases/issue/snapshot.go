@@ -4,8 +4,7 @@
 // phase ends early or asks to be tried again.
 //
 // It must not know models, git or any one phase. It may import flows,
-// checkpoints, labels, internal/{forge,secret,workspace} and
-// phases/{blob,markdown}.
+// labels, internal/{forge,secret,workspace} and phases/{blob,markdown}.
 package issue
 
 import (

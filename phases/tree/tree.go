@@ -4,7 +4,7 @@
 // made again.
 //
 // It must not know models, gates or any one phase. It may import flows,
-// internal/{forge,workspace} and phases/blob.
+// checkpoints, internal/{forge,workspace} and phases/blob.
 package tree
 
 import (
