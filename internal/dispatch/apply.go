@@ -122,8 +122,11 @@ func (d *Dispatcher) act(ctx context.Context, source string, in labels.Input, de
 		return d.deliver(ctx, source, in, dec)
 	case labels.Later:
 		return dec, errLater
+	case labels.Ignore, labels.Refuse:
+		return dec, nil // nothing to do but to say so
+	default:
+		return dec, fmt.Errorf("there is no action %q", dec.Action)
 	}
-	return dec, nil
 }
 
 func (d *Dispatcher) start(ctx context.Context, source string, in labels.Input, dec labels.Decision) (labels.Decision, error) {

@@ -204,7 +204,7 @@ func (w *Worker) admit(ctx context.Context, log *slog.Logger, fl *flight, run ch
 	e, asked, err := w.asked(ctx, run.ID)
 	switch {
 	case ctx.Err() != nil:
-		return false, nil
+		return false, nil //nolint:nilerr // the walker settles what ended ctx
 	case err != nil:
 		return false, err
 	case asked:
@@ -214,7 +214,7 @@ func (w *Worker) admit(ctx context.Context, log *slog.Logger, fl *flight, run ch
 	err = w.CheckLabel(ctx, run)
 	switch {
 	case err == nil, ctx.Err() != nil:
-		return false, nil
+		return false, nil //nolint:nilerr // the walker settles what ended ctx
 	case errors.Is(err, flows.ErrLabelGone):
 		fl.end(engine.Cancel{Result: "cancelled", Code: "label-gone", Reason: err.Error()})
 		return false, nil
