@@ -76,7 +76,7 @@ func playScenario(t *testing.T, launcher scenario.Launcher, file string) []strin
 		t.Error(err)
 		return nil
 	}
-	dir, err := os.MkdirTemp("", "scenario-"+name+"-")
+	dir, err := os.MkdirTemp("", "scenario-"+name+"-") //nolint:usetesting // removed before the next world takes its place
 	if err != nil {
 		t.Error(err)
 		return nil
