@@ -3,6 +3,7 @@ package main
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -20,7 +21,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
+	gocmp "github.com/google/go-cmp/cmp"
 
 	"github.com/pipelinebot/pipelinebot/internal/mockworld"
 )
@@ -53,7 +54,7 @@ func TestTwoProcesses(t *testing.T) {
 		t.Parallel()
 		t.Cleanup(func() {
 			for _, tt := range tests[1:] {
-				if diff := cmp.Diff(ends[tests[0].name], ends[tt.name]); diff != "" && !t.Failed() {
+				if diff := gocmp.Diff(ends[tests[0].name], ends[tt.name]); diff != "" && !t.Failed() {
 					t.Errorf("the world of %s (-) is not that of %s (+):\n%s", tests[0].name, tt.name, diff)
 				}
 			}
@@ -139,6 +140,13 @@ type finalLine struct {
 type worldProcess struct {
 	ready announcement
 	done  chan finalLine
+	steps chan step
+}
+
+// step is a line that says what a person of the world has just done.
+type step struct {
+	At         time.Time
+	Kind, Text string
 }
 
 // startWorld runs `pipelinebot mockworld serve` until the test ends.
@@ -159,7 +167,7 @@ func startWorld(t *testing.T, exe, scenario, webhook string) *worldProcess {
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	w := &worldProcess{done: make(chan finalLine, 1)}
+	w := &worldProcess{done: make(chan finalLine, 1), steps: make(chan step, 100)}
 	ready, gone := make(chan announcement, 1), make(chan struct{})
 	go func() {
 		defer close(gone)
@@ -177,6 +185,11 @@ func startWorld(t *testing.T, exe, scenario, webhook string) *worldProcess {
 				case "final":
 					_ = json.Unmarshal(line, &f)
 					w.done <- f
+				case "":
+					var s step
+					if json.Unmarshal(line, &s) == nil && s.Kind == "step" {
+						w.steps <- s
+					}
 				}
 			}
 			if err != nil {
@@ -213,6 +226,7 @@ func (w *worldProcess) final(t *testing.T, limit time.Duration) finalLine {
 type settings struct {
 	listen, poll string
 	webhooks     bool
+	sandbox      string // "auto" when empty
 }
 
 // writeConfig writes a config.yaml as a person would, and returns the
@@ -246,7 +260,8 @@ models:
   backends: {main: {driver: anthropic, base_url: %q, api_key_env: MODEL_KEY}}
   default: {backend: main, model: claude-sonnet-4-5}
 phases: {implement: {tests: {command: [sh, run-tests.sh]}}}
-`, s.listen, a.BaseURL, s.webhooks, s.poll, auth, a.Repositories[0], a.ModelURL)
+sandbox: {mode: %s}
+`, s.listen, a.BaseURL, s.webhooks, s.poll, auth, a.Repositories[0], a.ModelURL, cmp.Or(s.sandbox, "auto"))
 	if err := os.WriteFile(filepath.Join(dir, "config.yaml"), []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
