@@ -90,6 +90,11 @@ func (c *call) await(ctx context.Context, cancel context.CancelCauseFunc, done <
 	for {
 		select {
 		case got := <-done:
+			if got.err != nil && ctx.Err() != nil {
+				// Both were ready: what failed for being cancelled was cut, it
+				// did not fail, and a stopped run stays resumable.
+				return returned{cut: true, err: context.Cause(ctx)}
+			}
 			return got
 		case <-c.beats:
 			idle.Stop()

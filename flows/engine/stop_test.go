@@ -246,6 +246,34 @@ func TestFinally(t *testing.T) {
 	}
 }
 
+// An action that fails because it was cancelled has not failed: whichever the
+// engine sees first, the run is halted and can be woken.
+//
+// Covers: HF13, NX9.
+func TestHaltIsNoFailure(t *testing.T) {
+	t.Parallel()
+	for range 200 {
+		entered := make(chan struct{})
+		w := newWorld(t, map[string]action{
+			"a": func(ctx context.Context, _ flows.Call) (flows.Result, error) {
+				close(entered)
+				<-ctx.Done()
+				return flows.Result{}, ctx.Err()
+			},
+		})
+		run, lease := w.claim(w.begin(three))
+		ctx, cancel := context.WithCancelCause(t.Context())
+		go func() {
+			<-entered
+			cancel(engine.Halt{Reason: "stop"})
+		}()
+		out, err := w.engine().Walk(ctx, run, lease)
+		if err != nil || out.How != engine.Halted {
+			t.Fatalf("outcome %s %q, error %v", out.How, out.Reason, err)
+		}
+	}
+}
+
 // What a finally action did becomes part of the stored reason, so that people
 // are told where the work was saved.
 func TestFinallyNote(t *testing.T) {
