@@ -76,9 +76,13 @@ func (a *App) gitToken(ctx context.Context, cloneURL string) (secret.Value, erro
 func (a *App) phaseDeps(t tools) deps {
 	c := a.cfg
 	identity := implement.Identity{Name: c.Git.Name, Email: c.Git.Email, SignOff: c.Git.SignOff}
+	protected := c.Implement.Protected
+	if protected == nil { // not set; an empty list means none
+		protected = gates.DefaultProtected()
+	}
 	rules := gates.Rules{
 		MaxFiles: c.Implement.MaxFiles, MaxLines: c.Implement.MaxLines,
-		Protected: c.Implement.Protected, AllowWorkflows: c.Implement.AllowWorkflows,
+		Protected: protected, AllowWorkflows: c.Implement.AllowWorkflows,
 	}
 	return deps{
 		triage: triage.Deps{
@@ -88,7 +92,7 @@ func (a *App) phaseDeps(t tools) deps {
 		plan: plan.Deps{
 			Reader: a.forge, Repos: a.forge, Writer: a.forge, Trees: t.trees, Models: t.models, Labels: c.Labels, Scrub: a.scrub,
 			Settings: plan.Settings{
-				MaxFiles: min(25, c.Implement.MaxFiles), Protected: c.Implement.Protected,
+				MaxFiles: min(25, c.Implement.MaxFiles), Protected: protected,
 				AllowWorkflows: c.Implement.AllowWorkflows, AutoMin: c.Policy.Approve,
 			},
 		},
