@@ -3,8 +3,8 @@
 // the Go actions that its nodes name.
 //
 // It must not know how a flow is walked (flows/engine), nor GitHub, models or
-// stores beyond the nouns of checkpoints. It may import checkpoints, the YAML
-// and expression libraries.
+// stores beyond the nouns of checkpoints. It may import checkpoints,
+// internal/strictyaml, the YAML and expression libraries.
 package flows
 
 import (

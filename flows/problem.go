@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/pipelinebot/pipelinebot/internal/strictyaml"
 )
 
 // Problem is one reason why a flow file is refused.
@@ -118,13 +120,7 @@ func Codes() map[string]string {
 
 // didYouMean is a hint that names the nearest known word.
 func didYouMean(word string, known []string) string {
-	best, least := "", max(1, len(word)/3)+1
-	for _, k := range known {
-		if d := distance(strings.ToLower(word), k); d < least {
-			best, least = k, d
-		}
-	}
-	switch {
+	switch best := strictyaml.Nearest(word, known); {
 	case best != "":
 		return fmt.Sprintf("did you mean %s?", best)
 	case len(known) == 0 || len(known) > 20:
@@ -132,32 +128,4 @@ func didYouMean(word string, known []string) string {
 	default:
 		return "known: " + strings.Join(known, ", ")
 	}
-}
-
-// distance is the number of letters to insert, delete, replace or swap with
-// their neighbour.
-func distance(a, b string) int {
-	if len(a) > 64 || len(b) > 64 {
-		return 1 << 20
-	}
-	var before, last []int
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(a) {
-		before, last, row = last, row, make([]int, len(b)+1)
-		row[0] = i + 1
-		for j := range len(b) {
-			cost := last[j]
-			if a[i] != b[j] {
-				cost++
-			}
-			row[j+1] = min(cost, last[j+1]+1, row[j]+1)
-			if i > 0 && j > 0 && a[i] == b[j-1] && a[i-1] == b[j] {
-				row[j+1] = min(row[j+1], before[j-1]+1)
-			}
-		}
-	}
-	return row[len(b)]
 }
