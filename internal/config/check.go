@@ -22,21 +22,24 @@ import (
 func (c *checker) config() *Config {
 	r := c.raw
 	cfg := &Config{
-		raw: r, DataDir: c.path(or(r.DataDir, "data")), FlowsDir: c.path(r.FlowsDir),
-		Workers: c.positive("workers", r.Workers, 4), Listen: or(r.Server.Listen, "127.0.0.1:8080"),
+		raw: r, DataDir: c.path(or(r.DataDir, "data")), FlowsDir: c.folder("flows_dir", r.FlowsDir),
+		Workers: c.workers(), Listen: or(r.Server.Listen, "127.0.0.1:8080"),
 		GitHub: c.github(), Repositories: c.repositories(), Labels: c.labels(), Policy: c.policy(),
 		AllowedBots: r.Bots.Allow, Models: c.models(), Limits: c.limits(),
 		Triage: Triage{MinText: c.positive("phases.triage.min_text", r.Phases.Triage.MinText, 30)},
 		Implement: Implement{
-			MaxFiles:  c.positive("phases.implement.max_files", r.Phases.Implement.MaxFiles, 40),
-			MaxLines:  c.positive("phases.implement.max_lines", r.Phases.Implement.MaxLines, 1500),
-			Protected: r.Phases.Implement.Protected, AllowWorkflows: r.Phases.Implement.Workflows,
-			Tests: c.tests("phases.implement.tests", r.Phases.Implement.Tests), Commands: r.Phases.Implement.Commands,
+			MaxFiles:       c.positive("phases.implement.max_files", r.Phases.Implement.MaxFiles, 40),
+			MaxLines:       c.positive("phases.implement.max_lines", r.Phases.Implement.MaxLines, 1500),
+			Protected:      c.patterns("phases.implement.protected", r.Phases.Implement.Protected),
+			AllowWorkflows: r.Phases.Implement.Workflows,
+			Tests:          c.tests("phases.implement.tests", r.Phases.Implement.Tests),
+			Commands:       c.commands("phases.implement.commands", r.Phases.Implement.Commands),
 		},
 		Review:  Review{MaxRounds: c.positive("phases.review.max_rounds", r.Phases.Review.MaxRounds, 3)},
 		Sandbox: Sandbox{Mode: c.oneOf("sandbox.mode", r.Sandbox.Mode, "auto", "bubblewrap", "landlock", "none"), ReadOnly: r.Sandbox.ReadOnly},
 		Git: Git{
-			Name: or(r.Git.Name, "pipelinebot"), Email: or(r.Git.Email, "pipelinebot@users.noreply.github.com"), SignOff: r.Git.SignOff,
+			Name:  c.identity("git.name", r.Git.Name, "pipelinebot"),
+			Email: c.identity("git.email", r.Git.Email, "pipelinebot@users.noreply.github.com"), SignOff: r.Git.SignOff,
 		},
 		Store: Store{Synchronous: c.oneOf("store.synchronous", r.Store.Synchronous, "full", "normal")},
 		Log: Log{

@@ -80,6 +80,12 @@ func TestProblems(t *testing.T) {
 		{"not a number", minimal + "budgets: {run: {cost_usd: .nan}}\n", `budgets.run.cost_usd: want a number not below 0`},
 		{"open to strangers", minimal + "permissions: {implement: none}\n", "would let strangers spend your money"},
 		{"empty file", "", "no credential is named"},
+		{"too many workers", minimal + "workers: 100000\n", "config.yaml:4:10: workers: want at most 256, got 100000"},
+		{"broken pattern", minimal + "phases: {implement: {protected: [LICENSE, \"[a\"]}}\n", `phases.implement.protected[1]: this pattern matches nothing: "[a"`},
+		{"pattern outside", minimal + "phases: {implement: {protected: [../**]}}\n", "phases.implement.protected[0]: this pattern matches nothing"},
+		{"command that allows all", minimal + "phases: {implement: {commands: [[]]}}\n", "phases.implement.commands[0]: the command is empty"},
+		{"author of two lines", minimal + "git: {name: \"a\\nb\"}\n", "git.name: git takes no empty text, line break"},
+		{"no flows", minimal + "flows_dir: nowhere\n", "flows_dir: there is no folder"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -96,6 +102,18 @@ func TestProblems(t *testing.T) {
 	}
 }
 
+// What can't be read as YAML lacks nothing that one could name.
+func TestNoYAMLIsOneProblem(t *testing.T) {
+	t.Parallel()
+	for _, src := range []string{"a: [", "workers: 1\x00\n", "workers: 1\n---\nworkers: 2\n", strings.Repeat("[", 20000)} {
+		_, err := config.Parse("config.yaml", []byte(src), env)
+		var problems strictyaml.Problems
+		if !errors.As(err, &problems) || len(problems) != 1 {
+			t.Errorf("%.20q: want one problem, got:\n%v", src, err)
+		}
+	}
+}
+
 func TestAllProblemsAtOnce(t *testing.T) {
 	t.Parallel()
 	_, err := config.Parse("config.yaml", []byte("workers: x\ngithub: {token_env: NOPE}\nlog: {level: loud}\n"), env)
@@ -109,7 +127,7 @@ func TestAllProblemsAtOnce(t *testing.T) {
 // whatever starts in another folder must still find them.
 func TestRelativePaths(t *testing.T) {
 	t.Parallel()
-	cfg, err := config.Parse("config.yaml", []byte(minimal+"data_dir: data\nflows_dir: flows\n"), env)
+	cfg, err := config.Parse("config.yaml", []byte(minimal+"data_dir: data\nflows_dir: .\n"), env)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -70,6 +70,9 @@ func parse(path string, src []byte, c *checker) (*Config, error) {
 			problems[i].Msg, problems[i].Hint = "a secret must not stand in the file", hint
 		}
 	}
+	if len(problems) > 0 && !c.doc.Has("") {
+		return nil, problems // it is no YAML: nothing can be said of what it lacks
+	}
 	c.problems = problems
 	cfg := c.config()
 	cfg.Path = path
