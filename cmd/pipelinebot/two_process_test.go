@@ -111,7 +111,7 @@ func freeAddress(t *testing.T) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer l.Close() //nolint:errcheck // only its address is wanted
+	defer l.Close() // only its address is wanted
 	return l.Addr().String()
 }
 
@@ -156,7 +156,7 @@ func startWorld(t *testing.T, exe, scenario, webhook string) *worldProcess {
 	if webhook != "" {
 		args = append(args, "--webhook", webhook)
 	}
-	//nolint:noctx // ended by its own signal
+	// Without a context: it is ended by its own signal.
 	cmd := exec.Command(exe, args...)
 	var stderr bytes.Buffer
 	cmd.Stderr = &stderr
@@ -279,7 +279,7 @@ type botProcess struct {
 // environment of its own, and returns once it listens.
 func startBot(t *testing.T, exe, dir string, env []string) *botProcess {
 	t.Helper()
-	//nolint:noctx // ended by its own signal
+	// Without a context: it is ended by its own signal.
 	cmd := exec.Command(exe, "serve", "--json")
 	cmd.Dir = dir
 	cmd.Env = append([]string{"PATH=" + os.Getenv("PATH"), "HOME=" + dir, "TMPDIR=" + os.TempDir()}, env...)
