@@ -53,6 +53,7 @@ type App struct {
 	queue    *river.Queue
 	forge    *gh.Client
 	worker   *worker.Worker
+	engine   *engine.Engine
 	dispatch *dispatch.Dispatcher
 	reporter *report.Reporter
 	sandbox  string
@@ -111,6 +112,12 @@ func (a *App) assemble() error {
 	if err != nil {
 		return err
 	}
+	// A broken flow of the user's own must not wait for the first label.
+	for _, p := range labels.Phases() {
+		if _, err := catalog.Get(string(p)); err != nil {
+			return fmt.Errorf("the flow of the %s phase cannot be used: %w", p, err)
+		}
+	}
 	// The engine asks the worker before each node and effect; the worker walks
 	// with the engine.
 	w := &worker.Worker{}
@@ -125,7 +132,7 @@ func (a *App) assemble() error {
 		Reporter: a.reporter,
 		Owner:    fmt.Sprintf("pid-%d", os.Getpid()), Lease: leaseTime, Ended: a.ended,
 	}
-	a.worker = w
+	a.worker, a.engine = w, eng
 	a.dispatch = dispatch.New(dispatch.Options{
 		Forge: a.forge, Store: a.store, Starts: starts, Interrupter: w, Clock: a.clock, Log: a.Log,
 		Machine: labels.Machine{Names: a.cfg.Labels, Policy: a.cfg.Policy}, AllowedBots: a.cfg.AllowedBots,

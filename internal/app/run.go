@@ -29,7 +29,9 @@ const (
 	// are looked for; tokenAge is when a token counts as lost.
 	sweepEvery = time.Second
 	tokenAge   = 10 * time.Second
-	// drainTime is how long a shutdown waits for nodes in flight.
+	// graceTime is how long nodes in flight may go on when a shutdown begins,
+	// drainTime how long the whole may take.
+	graceTime = 5 * time.Second
 	drainTime = 20 * time.Second
 )
 
@@ -74,7 +76,7 @@ func (a *App) Run(ctx context.Context) (err error) {
 	case <-ctx.Done():
 	case err = <-failed:
 	}
-	a.Log.InfoContext(background, "shutting down: no new work, nodes in flight are ended")
+	a.Log.InfoContext(background, "shutting down: no node begins, those in flight may end")
 	err = errors.Join(err, a.shutdown(background, server))
 	stop()
 	group.Wait()
@@ -84,9 +86,14 @@ func (a *App) Run(ctx context.Context) (err error) {
 func (a *App) shutdown(ctx context.Context, server *http.Server) error {
 	ctx, cancel := context.WithTimeout(ctx, drainTime)
 	defer cancel()
-	err := server.Shutdown(ctx)
-	a.worker.Drain()
-	return errors.Join(err, a.queue.Stop(ctx))
+	// No node begins; those in flight may end, then they are cut.
+	a.engine.Drain()
+	go func() {
+		if clock.Sleep(ctx, a.clock, graceTime) == nil {
+			a.worker.Drain()
+		}
+	}()
+	return errors.Join(server.Shutdown(ctx), a.queue.Stop(ctx))
 }
 
 // handle is the queue's handler.

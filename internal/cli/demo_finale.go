@@ -112,6 +112,7 @@ func (d *demoRun) leave(ctx context.Context, b scenario.Bot) {
 			"  pipelinebot runs list --config %s\n\nThe daemon's log is %s.\n",
 		b.Token, b.APIURL, b.Repos[0], filepath.Join(b.Dir, "config.yaml"), d.logFile())
 	<-ctx.Done()
+	d.say(map[string]any{"event": "stopped", "dir": d.dir}, "\nStopped. The folder %s is left for you to look at; remove it when you are done.\n", d.dir)
 }
 
 // fetchDiff reads a pull request's diff from the world's API.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/spf13/cobra"
 
@@ -31,6 +32,9 @@ func (s *shell) runCommand() *cobra.Command {
 			cfg, err := s.load()
 			if err != nil {
 				return err
+			}
+			if !slices.ContainsFunc(cfg.Repositories, func(r config.Repository) bool { return labels.Same(r.Repo.String(), ref.Repo.String()) }) {
+				return usage("%s is not among the repositories of %s", ref.Repo, s.config)
 			}
 			label := cfg.Labels.For(labels.Phase(phase))
 			if label == "" {

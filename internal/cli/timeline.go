@@ -16,8 +16,9 @@ import (
 type timeline struct {
 	*shell
 	began time.Time
-	mu    sync.Mutex // guards the output and runs
+	mu    sync.Mutex // guards the output and what follows
 	runs  []checkpoints.Run
+	slow  map[string]*time.Timer // by run and node: says that it is still at work
 }
 
 // say prints a line for people or an event as JSON.
@@ -55,11 +56,46 @@ func (t *timeline) world(e scenario.Event) {
 
 // Node implements app.Observer.
 func (t *timeline) Node(ev app.NodeEvent) {
-	if ev.Stage != "end" && !t.json {
+	if !t.json && !t.awaited(ev) {
 		return
 	}
 	t.say(map[string]any{"event": "node", "node": ev}, "%s  %-9s  %-14s  %-16s %8s %8d %9s  %s\n",
 		t.since(), ev.Phase, ev.Node, ev.Outcome, took(ev.Took), ev.Usage.Tokens(), dollars(ev.Usage.MicroUSD), firstLine(ev.Note))
+}
+
+// slowNode is how long a node is silent before a line says that it works.
+const slowNode = 3 * time.Second
+
+// awaited reports that a node has ended; of one that takes long it says so
+// meanwhile.
+func (t *timeline) awaited(ev app.NodeEvent) bool {
+	key := ev.Run + "/" + ev.Node
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	switch ev.Stage {
+	case "start":
+		if t.slow == nil {
+			t.slow = map[string]*time.Timer{}
+		}
+		t.slow[key] = time.AfterFunc(slowNode, func() {
+			t.say(nil, "%s  %-9s  %-14s  at work%s\n", t.since(), ev.Phase, ev.Node, firstTime(ev.Node))
+		})
+	case "end":
+		if timer := t.slow[key]; timer != nil {
+			timer.Stop()
+			delete(t.slow, key)
+		}
+		return true
+	}
+	return false
+}
+
+// firstTime explains the one long wait of a cold machine.
+func firstTime(node string) string {
+	if node == "baseline" {
+		return ": the first test run compiles Go's library inside the sandbox"
+	}
+	return ""
 }
 
 // RunEnded implements app.Observer.

@@ -52,6 +52,9 @@ func TestShippedFile(t *testing.T) {
 	if diff := cmp.Diff(def.Limits, cfg.Limits); diff != "" {
 		t.Errorf("budgets in config.yaml are not the defaults (-default +file):\n%s", diff)
 	}
+	if diff := cmp.Diff(def.Implement.Commands, cfg.Implement.Commands); diff != "" {
+		t.Errorf("commands in config.yaml are not the defaults (-default +file):\n%s", diff)
+	}
 	if diff := cmp.Diff(def.Labels, cfg.Labels); diff != "" {
 		t.Errorf("labels in config.yaml are not the defaults (-default +file):\n%s", diff)
 	}

@@ -118,6 +118,9 @@ func Run(ctx context.Context, s *Scenario, l Launcher, o Options) (Report, error
 		if err := o.Hold(ctx, Live{Bot: r.bots.bot, WorldURL: r.world.BaseURL(), Report: rep}); err != nil {
 			return rep, err
 		}
+		// It was judged before; ctx may be over by now, and nothing that
+		// happens while people look around changes the verdict.
+		return rep, r.bots.stop(context.WithoutCancel(ctx), "term")
 	}
 	if err := r.bots.stop(ctx, "term"); err != nil {
 		r.complain("%v", err)
