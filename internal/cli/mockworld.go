@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"fmt"
+	"strings"
 	"maps"
 	"slices"
 	"time"
@@ -96,6 +97,26 @@ func (s *shell) printBot(b scenario.Bot) {
 	}
 	fmt.Fprintf(s.Out, "webhook secret  %s\nmodel           %s on Anthropic's wire, %s/v1 on OpenAI's; key %s\n\n",
 		b.WebhookSecret, b.ModelURL, b.ModelURL, b.ModelKey)
+	if b.App == nil {
+		s.printSetUp(b)
+	}
+}
+
+// printSetUp is a bot for this world, to paste into another terminal.
+func (s *shell) printSetUp(b scenario.Bot) {
+	hooks := "webhooks: false"
+	if !b.PollOnly {
+		hooks = "webhook_secret_env: [WEBHOOK_SECRET]"
+	}
+	fmt.Fprintf(s.Out, "A bot for it, in an empty folder of another terminal:\n\n"+
+		"  cat > config.yaml <<'YAML'\n"+
+		"  github: {base_url: %q, token_env: GITHUB_TOKEN, poll_interval: 1s, %s}\n"+
+		"  repositories: [{name: %s}]\n"+
+		"  models: {backends: {main: {driver: anthropic, base_url: %q, api_key_env: MODEL_KEY}}, default: {model: claude-sonnet-4-5}}\n"+
+		"  YAML\n"+
+		"  export GITHUB_TOKEN=%s MODEL_KEY=%s WEBHOOK_SECRET=%s\n"+
+		"  pipelinebot serve\n\n",
+		b.APIURL, hooks, strings.Join(b.Repos, "}, {name: "), b.ModelURL, b.Token, b.ModelKey, b.WebhookSecret)
 }
 
 func (s *shell) printEvent(e scenario.Event) {
