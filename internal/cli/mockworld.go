@@ -3,9 +3,9 @@ package cli
 import (
 	"context"
 	"fmt"
-	"strings"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
