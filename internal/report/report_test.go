@@ -291,7 +291,7 @@ func TestViews(t *testing.T) {
 	}{
 		{
 			name: "working", state: report.Working, change: func(r *checkpoints.Run) { r.Result, r.Reason = "", "" },
-			has: []string{"plan (running)", "Working.", "pipeline:stop"}, hasNot: []string{"**Result**"},
+			has: []string{"plan (running)", "Working.", "pipeline:stop", "- [ ] a …"}, hasNot: []string{"**Result**"},
 		},
 		{
 			name: "waiting for approval", state: report.Waiting, change: func(r *checkpoints.Run) {
@@ -318,17 +318,17 @@ func TestViews(t *testing.T) {
 		},
 		{
 			name: "ended", state: report.Ended, change: func(r *checkpoints.Run) { r.Result = "approved" },
-			has: []string{"plan → approved", "The plan is approved", "`approved`"},
+			has: []string{"plan → approved", "The plan is approved", "`approved`"}, hasNot: []string{"- [ ] a"},
 		},
 		{
 			name: "error", state: report.Ended, change: func(r *checkpoints.Run) {
 				r.Result, r.Code, r.Reason = "error", "permission-denied", "adding label: denied; needs permission issues=write"
 			},
-			has: []string{"plan → error", "permission-denied", "issues=write", "Give the bot the permission"},
+			has: []string{"plan → error", "permission-denied", "issues=write", "Give the bot the permission", "- [ ] a (failed)"},
 		},
 		{
 			name: "cancelled", state: report.Ended, change: func(r *checkpoints.Run) { r.Result, r.Code = "cancelled", "label-gone" },
-			has: []string{"plan → cancelled", "To start again"},
+			has: []string{"plan → cancelled", "To start again", "- [ ] a (stopped)"},
 		},
 		{
 			name: "pull request", state: report.Ended, change: func(r *checkpoints.Run) {

@@ -54,10 +54,28 @@ func (r *Reporter) view(ctx context.Context, ref forge.Ref, run checkpoints.Run,
 		for _, n := range history {
 			view.Took += n.Took
 		}
+		if outcome, show := unfinished(v); show && one.ID == run.ID && one.Next != "" {
+			view.Nodes = append(view.Nodes, status.NodeView{Node: one.Next, Outcome: outcome})
+		}
 		v.Runs = append(v.Runs, view)
 		v.Cost = v.Cost.Add(one.Spent)
 	}
 	return v, nil
+}
+
+// unfinished is what the comment says of the node that a run stands at: it is
+// at work ("") until the run ends without completing it. A flow that came to
+// its own end has no such node.
+func unfinished(v status.View) (outcome string, show bool) {
+	switch {
+	case v.State != status.Ended:
+		return "", true
+	case v.Result == "error":
+		return "failed", true
+	case v.Result == "cancelled", v.Result == "closed":
+		return "stopped", true
+	}
+	return "", false
 }
 
 // stateOf is the view's state: what the caller says, since the store may be a
