@@ -95,6 +95,14 @@ func readSource(reg *Registry, s Source) ([]Entry, error) {
 		case d.IsDir() || !slices.Contains([]string{".yaml", ".yml"}, path.Ext(file)):
 			return nil
 		}
+		// Reading a pipe or a device would not end; a link is followed.
+		if fi, err := fs.Stat(s.FS, file); err != nil {
+			return err
+		} else if fi.IsDir() {
+			return nil
+		} else if !fi.Mode().IsRegular() {
+			return fmt.Errorf("%s is no regular file", file)
+		}
 		src, err := readCapped(s.FS, file)
 		if err != nil {
 			return err

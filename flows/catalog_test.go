@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 	"testing/fstest"
+	"io/fs"
 
 	"github.com/google/go-cmp/cmp"
 )
@@ -52,5 +53,16 @@ func TestCatalog(t *testing.T) {
 		if _, err := c.Get(name); err == nil || !strings.Contains(err.Error(), says) {
 			t.Errorf("%s: error = %v, want one that says %q", name, err, says)
 		}
+	}
+}
+
+// A pipe among the flows must not hold up the start of the program.
+func TestCatalogReadsFilesOnly(t *testing.T) {
+	t.Parallel()
+	_, err := NewCatalog(testRegistry(t), Source{Name: "mine", FS: fstest.MapFS{
+		"pipe.yaml": {Mode: fs.ModeNamedPipe | 0o600},
+	}})
+	if err == nil || !strings.Contains(err.Error(), "pipe.yaml is no regular file") {
+		t.Errorf("got %v, want an error that names the pipe", err)
 	}
 }
