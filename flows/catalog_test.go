@@ -2,11 +2,11 @@ package flows
 
 import (
 	"fmt"
+	"io/fs"
 	"os"
 	"strings"
 	"testing"
 	"testing/fstest"
-	"io/fs"
 
 	"github.com/google/go-cmp/cmp"
 )
