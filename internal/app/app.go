@@ -17,6 +17,7 @@ import (
 	"github.com/pipelinebot/pipelinebot/checkpoints"
 	"github.com/pipelinebot/pipelinebot/checkpoints/artifacts"
 	"github.com/pipelinebot/pipelinebot/checkpoints/sqlite"
+	"github.com/pipelinebot/pipelinebot/flows"
 	"github.com/pipelinebot/pipelinebot/flows/engine"
 	"github.com/pipelinebot/pipelinebot/internal/clock"
 	"github.com/pipelinebot/pipelinebot/internal/config"
@@ -114,7 +115,11 @@ func (a *App) assemble() error {
 	}
 	// A broken flow of the user's own must not wait for the first label.
 	for _, p := range labels.Phases() {
-		if _, err := catalog.Get(string(p)); err != nil {
+		f, err := catalog.Get(string(p))
+		if err == nil && f.Phase() != string(p) {
+			err = flows.Problems{{Code: "bad-value", File: f.Name(), Msg: fmt.Sprintf("it says that it is of the phase %q", f.Phase())}}
+		}
+		if err != nil {
 			return fmt.Errorf("the flow of the %s phase cannot be used: %w", p, err)
 		}
 	}
