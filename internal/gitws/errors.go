@@ -16,7 +16,7 @@ import (
 var (
 	unauthorised = regexp.MustCompile(`(?i)Authentication failed|could not read (?:Username|Password)|returned error: 401|Invalid username or (?:password|token)`)
 	denied       = regexp.MustCompile(`(?i)returned error: 403|Permission to \S+ denied|Write access to repository not granted|` +
-		`refusing to allow|protected branch|pre-receive hook declined|GH006|GH013|not allowed to push|permission denied`)
+		`refusing to allow|protected branch|pre-receive hook declined|fsck error|GH006|GH013|not allowed to push|permission denied`)
 	absent   = regexp.MustCompile(`(?i)returned error: 404|[Rr]epository .*not found|does not appear to be a git repository|does not exist`)
 	limited  = regexp.MustCompile(`(?i)returned error: 429|rate limit`)
 	unstable = regexp.MustCompile(`(?i)Could not resolve host|Failed to connect|Couldn't connect|Connection (?:refused|reset|timed out|was reset)|` +
