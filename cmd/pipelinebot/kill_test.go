@@ -1,3 +1,5 @@
+//go:build unix
+
 package main
 
 import (
@@ -11,6 +13,7 @@ import (
 	"runtime"
 	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -21,8 +24,8 @@ import (
 // take minutes.
 const killsVar = "PIPELINEBOT_KILLS"
 
-// TestKilledAtRandom ends the bot with SIGKILL at random instants of whole
-// pipelines and starts it again. The world must end as the one in which nobody
+// TestKilledAtRandom ends the bot with SIGKILL, and sometimes SIGTERM, at random
+// instants of whole pipelines and starts it again. The world must end as the one in which nobody
 // dies: one comment, one branch, one pull request, one review. No node may be
 // completed twice, and no process may outlive the bot.
 func TestKilledAtRandom(t *testing.T) {
@@ -72,7 +75,16 @@ func pipelineWithKills(t *testing.T, exe string, kills int, random *rand.Rand) (
 		if w.over(life) {
 			break
 		}
-		bot.kill()
+		// Now and then it is asked to end, or frozen for a while before.
+		how := random.IntN(4)
+		if how == 1 {
+			bot.freeze(t, time.Second)
+		}
+		if how == 0 {
+			bot.terminate(t)
+		} else {
+			bot.kill()
+		}
 		if left := survivors(dir, 2*time.Second); left != "" {
 			t.Errorf("kill %d, after %s: processes outlive the bot:\n%s", done+1, life, left)
 		}
@@ -89,6 +101,19 @@ func pipelineWithKills(t *testing.T, exe string, kills int, random *rand.Rand) (
 	}
 	completedOnce(t, exe, dir, env)
 	return normalised(final.World), done
+}
+
+// freeze stops the process and lets it go on.
+func (b *botProcess) freeze(t *testing.T, d time.Duration) {
+	t.Helper()
+	for _, sig := range []syscall.Signal{syscall.SIGSTOP, syscall.SIGCONT} {
+		if err := b.cmd.Process.Signal(sig); err != nil {
+			t.Error(err)
+		}
+		if sig == syscall.SIGSTOP {
+			<-time.After(d)
+		}
+	}
 }
 
 // completedOnce reads the bot's books: a node that is completed twice was done,
