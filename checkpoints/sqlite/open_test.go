@@ -244,7 +244,10 @@ func TestWhatIsNotThere(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "runs.db")
 	for _, mode := range []sqlite.Mode{sqlite.Shared, sqlite.ReadOnly} {
 		_, err := sqlite.Open(t.Context(), sqlite.Options{Path: path, Mode: mode})
-		says(t, err, path, "no such file", "start the daemon")
+		says(t, err, path, "does not exist", "start the daemon")
+		if !errors.Is(err, os.ErrNotExist) {
+			t.Errorf("%v is not os.ErrNotExist", err)
+		}
 		if _, err := os.Stat(path); !errors.Is(err, os.ErrNotExist) {
 			t.Fatalf("the file was created: %v", err)
 		}
