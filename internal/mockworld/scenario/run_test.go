@@ -27,6 +27,7 @@ type toy struct {
 	launcher *toyLauncher
 	bot      Bot
 	cancel   context.CancelFunc
+	stop     func() // ends it once what is under way is done
 	gone     chan struct{}
 	url      string
 
@@ -52,7 +53,8 @@ func (l *toyLauncher) Start(ctx context.Context, b Bot) (Process, error) {
 		return nil, err
 	}
 	life, cancel := context.WithCancel(ctx)
-	t := &toy{launcher: l, bot: b, cancel: cancel, gone: make(chan struct{}), url: "http://" + ln.Addr().String() + "/hook"}
+	asked, stop := context.WithCancel(life)
+	t := &toy{launcher: l, bot: b, cancel: cancel, stop: stop, gone: make(chan struct{}), url: "http://" + ln.Addr().String() + "/hook"}
 	events := make(chan struct{}, 100)
 	srv := &http.Server{ReadHeaderTimeout: time.Second, Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Header.Get("X-Hub-Signature-256") == "" {
@@ -76,7 +78,9 @@ func (l *toyLauncher) Start(ctx context.Context, b Bot) (Process, error) {
 			select {
 			case <-events:
 			case <-poll.C:
-			case <-life.Done():
+			case <-asked.Done():
+			}
+			if asked.Err() != nil {
 				return
 			}
 		}
@@ -85,7 +89,7 @@ func (l *toyLauncher) Start(ctx context.Context, b Bot) (Process, error) {
 }
 
 func (t *toy) Kill()              { t.ends(errors.New("killed")); t.cancel() }
-func (t *toy) Terminate()         { t.cancel() }
+func (t *toy) Terminate()         { t.stop() }
 func (t *toy) WebhookURL() string { return t.url }
 
 func (t *toy) Wait(ctx context.Context) error {
