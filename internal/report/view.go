@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/pipelinebot/pipelinebot/checkpoints"
 	"github.com/pipelinebot/pipelinebot/flows"
@@ -108,6 +109,9 @@ func (r *Reporter) facts(ctx context.Context, v *status.View, run checkpoints.Ru
 	}
 	if err != nil && !errors.Is(err, checkpoints.ErrNotFound) {
 		return fmt.Errorf("reading where the work of run %s is saved: %w", run.ID, err)
+	}
+	if strings.Contains(v.Reason, v.Saved) {
+		v.Saved = "" // the reason names the branch already
 	}
 	number := state.Int("pr")
 	if number <= 0 {
