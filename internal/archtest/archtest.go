@@ -19,6 +19,7 @@ func Floors() map[string]int {
 		"internal/queue":      0,
 		"internal/secret":     0,
 		"internal/strictyaml": 0,
+		"internal/turns":      0,
 		"internal/workspace":  0,
 		"llm":                 0,
 		"checkpoints":         1,

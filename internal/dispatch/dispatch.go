@@ -3,7 +3,7 @@
 // answer.
 //
 // It must not know HTTP, go-github or how runs are worked on. It may import
-// checkpoints, labels, internal/{clock,forge,handoff}, phases/markdown.
+// checkpoints, labels, internal/{clock,forge,handoff,turns}, phases/markdown.
 package dispatch
 
 import (
@@ -18,6 +18,7 @@ import (
 	"github.com/pipelinebot/pipelinebot/checkpoints"
 	"github.com/pipelinebot/pipelinebot/internal/clock"
 	"github.com/pipelinebot/pipelinebot/internal/forge"
+	"github.com/pipelinebot/pipelinebot/internal/turns"
 	"github.com/pipelinebot/pipelinebot/labels"
 )
 
@@ -67,7 +68,7 @@ type Options struct {
 // Dispatcher handles inbox rows.
 type Dispatcher struct {
 	Options
-	issues turns
+	issues turns.Turns
 }
 
 // New returns a dispatcher.
@@ -94,7 +95,7 @@ func (d *Dispatcher) Handle(ctx context.Context, rowID string) error {
 	}
 	// One event of an issue at a time: a webhook and a poll of the same thing
 	// must not both find it undone.
-	defer d.issues.take(ev.Issue.String())()
+	defer d.issues.Take(ev.Issue.String())()
 	// A token may come twice: the other one may have decided while this waited.
 	if row, err = d.Store.Received(ctx, rowID); err != nil {
 		return fmt.Errorf("reading inbox row %s: %w", rowID, err)

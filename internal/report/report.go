@@ -4,7 +4,7 @@
 //
 // It must not know how runs are worked on; phases/status says how the comment
 // looks. It may import checkpoints, flows, labels,
-// internal/{forge,secret}, phases/status.
+// internal/{forge,secret,turns}, phases/status.
 package report
 
 import (
@@ -17,6 +17,7 @@ import (
 	"github.com/pipelinebot/pipelinebot/checkpoints"
 	"github.com/pipelinebot/pipelinebot/internal/forge"
 	"github.com/pipelinebot/pipelinebot/internal/secret"
+	"github.com/pipelinebot/pipelinebot/internal/turns"
 	"github.com/pipelinebot/pipelinebot/labels"
 	"github.com/pipelinebot/pipelinebot/phases/status"
 )
@@ -53,6 +54,9 @@ type Reporter struct {
 	store Store
 	names labels.Names
 	scrub *secret.Scrubber
+	// issues keeps two posts on one issue apart: each would find no comment
+	// yet, or write an older view over a newer one.
+	issues turns.Turns
 }
 
 // New returns a reporter.
@@ -69,6 +73,7 @@ func (r *Reporter) Post(ctx context.Context, run checkpoints.Run, s State) error
 	if err != nil {
 		return fmt.Errorf("writing the status of run %s: %w", run.ID, err)
 	}
+	defer r.issues.Take(ref.String())()
 	view, err := r.view(ctx, ref, run, s)
 	if err != nil {
 		return fmt.Errorf("gathering the status of %s: %w", ref, err)

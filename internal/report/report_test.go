@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -317,6 +318,16 @@ func TestViews(t *testing.T) {
 			has: []string{"plan (halted)", "position is kept", "stopped the work", "pipeline:plan"}, hasNot: []string{"**Result**"},
 		},
 		{
+			name: "halted with the work saved", state: report.Halted, change: func(r *checkpoints.Run) {
+				r.Reason = "@ada stopped the work; the unfinished work (2 files) is on branch pipelinebot/wip/7"
+			},
+			has: []string{"is on branch pipelinebot/wip/7"}, hasNot: []string{"Unfinished work"},
+		},
+		{
+			name: "halted, the reason silent on the saved work", state: report.Halted, change: func(r *checkpoints.Run) { r.Reason = "@ada stopped the work" },
+			has: []string{"| **Unfinished work** | `pipelinebot/wip/7` |"},
+		},
+		{
 			name: "ended", state: report.Ended, change: func(r *checkpoints.Run) { r.Result = "approved" },
 			has: []string{"plan → approved", "The plan is approved", "`approved`"}, hasNot: []string{"- [ ] a"},
 		},
@@ -354,6 +365,9 @@ func TestViews(t *testing.T) {
 			w.forge.pulls[12] = forge.Pull{HTMLURL: "https://github.example/acme/widgets/pull/12"}
 			run, _ := w.run(labels.Plan, "")
 			tt.change(&run)
+			if err := w.r.Saved(t.Context(), run.ID, "pipelinebot/wip/7"); err != nil {
+				t.Fatal(err)
+			}
 			w.post(run, tt.state)
 			body := w.body()
 			for _, s := range append(tt.has, run.ID) {
@@ -411,4 +425,38 @@ func TestStoreFails(t *testing.T) {
 	if err := w.r.Post(ctx, run, report.Working); !errors.Is(err, down) || len(w.forge.calls) != 0 {
 		t.Errorf("error = %v, calls %v", err, w.forge.calls)
 	}
+}
+
+// Two posts on one issue, as two runs of it may make them, give one comment.
+func TestPostsDoNotInterleave(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	run, _ := w.run(labels.Plan, "")
+	slow := &slowForge{fakeForge: w.forge, first: make(chan struct{}), release: make(chan struct{})}
+	r := report.New(slow, w.store, labels.Default(), secret.NewScrubber())
+	errs := make(chan error, 2)
+	go func() { errs <- r.Post(t.Context(), run, report.Working) }()
+	<-slow.first // inside the listing: no comment is there yet
+	go func() { errs <- r.Post(t.Context(), run, report.Working) }()
+	close(slow.release)
+	for range 2 {
+		if err := <-errs; err != nil {
+			t.Error(err)
+		}
+	}
+	if len(w.forge.comments) != 1 {
+		t.Errorf("there are %d comments", len(w.forge.comments))
+	}
+}
+
+// slowForge holds the first listing of comments until it is let go.
+type slowForge struct {
+	*fakeForge
+	once           sync.Once
+	first, release chan struct{}
+}
+
+func (f *slowForge) Comments(ctx context.Context, ref forge.Ref) ([]forge.Comment, error) {
+	f.once.Do(func() { close(f.first); <-f.release })
+	return f.fakeForge.Comments(ctx, ref)
 }

@@ -1,12 +1,15 @@
-package dispatch
+// Package turns lets the callers of one key through one after the other.
+//
+// It must know nothing of what they do, and imports only the standard library.
+package turns
 
 import (
 	"strings"
 	"sync"
 )
 
-// turns lets one caller a key at a time through.
-type turns struct {
+// Turns lets one caller a key at a time through. The zero value is ready.
+type Turns struct {
 	mu   sync.Mutex
 	open map[string]*turn
 }
@@ -16,8 +19,8 @@ type turn struct {
 	waiting int
 }
 
-// take waits for the key's turn; done gives it on. Keys don't regard case.
-func (t *turns) take(key string) (done func()) {
+// Take waits for the key's turn; done gives it on. Keys don't regard case.
+func (t *Turns) Take(key string) (done func()) {
 	key = strings.ToLower(key)
 	t.mu.Lock()
 	if t.open == nil {
