@@ -85,18 +85,18 @@ func pipelineWithKills(t *testing.T, exe string, kills int, random *rand.Rand) (
 		} else {
 			bot.kill()
 		}
-		if left := survivors(dir, 2*time.Second); left != "" {
+		if left := survivors(dir, within); left != "" {
 			t.Errorf("kill %d, after %s: processes outlive the bot:\n%s", done+1, life, left)
 		}
 		bot = startBot(t, exe, dir, env)
 	}
-	final := w.final(t, 4*time.Minute)
+	final := w.final(t, 8*time.Minute)
 	if !final.Passed {
 		t.Errorf("after %d kills the world did not end as the scenario expects:\n%s\nthe bot's log, last part:\n%s", done, final.Mismatches, bot.tail())
 	}
 	booksClosed(t, exe, dir, env)
 	bot.terminate(t)
-	if left := survivors(dir, 2*time.Second); left != "" {
+	if left := survivors(dir, within); left != "" {
 		t.Errorf("processes outlive the bot that ended in order:\n%s", left)
 	}
 	completedOnce(t, exe, dir, env)

@@ -57,7 +57,7 @@ func code(ts *testscript.TestScript, neg bool, args []string) {
 }
 
 // program is a path under which this test binary runs main.
-func program(t *testing.T) string {
+func program(t testing.TB) string {
 	t.Helper()
 	exe, err := os.Executable()
 	if err != nil {
@@ -72,7 +72,7 @@ func program(t *testing.T) string {
 
 // needSandbox skips where repository commands cannot be confined. CI makes
 // sure that it never does there.
-func needSandbox(t *testing.T) {
+func needSandbox(t testing.TB) {
 	t.Helper()
 	_, err := sandbox.New(sandbox.Options{Mode: sandbox.Auto, CacheDir: t.TempDir()})
 	if err == nil {

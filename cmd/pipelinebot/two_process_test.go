@@ -75,7 +75,7 @@ func TestTwoProcesses(t *testing.T) {
 				dir := t.TempDir()
 				env := writeConfig(t, dir, w.ready, settings{listen: listen, poll: tt.poll, webhooks: tt.webhooks})
 				bot := startBot(t, exe, dir, env)
-				final := w.final(t, 3*time.Minute)
+				final := w.final(t, 8*time.Minute)
 				if !final.Passed {
 					t.Errorf("the world did not end as the scenario expects:\n%s\nthe bot's log, last part:\n%s", final.Mismatches, bot.tail())
 				}
@@ -89,7 +89,7 @@ func TestTwoProcesses(t *testing.T) {
 }
 
 // asApp is a scenario whose bot is a GitHub App.
-func asApp(t *testing.T, file string) string {
+func asApp(t testing.TB, file string) string {
 	t.Helper()
 	src, err := os.ReadFile(file)
 	if err != nil {
@@ -105,7 +105,7 @@ func asApp(t *testing.T, file string) string {
 
 // freeAddress is a loopback address that nobody listens on: the world has to
 // be told where the bot will be before there is a bot.
-func freeAddress(t *testing.T) string {
+func freeAddress(t testing.TB) string {
 	t.Helper()
 	l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
 	if err != nil {
@@ -150,7 +150,7 @@ type step struct {
 }
 
 // startWorld runs `pipelinebot mockworld serve` until the test ends.
-func startWorld(t *testing.T, exe, scenario, webhook string) *worldProcess {
+func startWorld(t testing.TB, exe, scenario, webhook string) *worldProcess {
 	t.Helper()
 	args := []string{"mockworld", "serve", "--scenario", scenario, "--dir", t.TempDir(), "--json"}
 	if webhook != "" {
@@ -211,7 +211,7 @@ func startWorld(t *testing.T, exe, scenario, webhook string) *worldProcess {
 }
 
 // final waits for the end of the story.
-func (w *worldProcess) final(t *testing.T, limit time.Duration) finalLine {
+func (w *worldProcess) final(t testing.TB, limit time.Duration) finalLine {
 	t.Helper()
 	select {
 	case f := <-w.done:
@@ -231,7 +231,7 @@ type settings struct {
 
 // writeConfig writes a config.yaml as a person would, and returns the
 // environment that it names.
-func writeConfig(t *testing.T, dir string, a announcement, s settings) []string {
+func writeConfig(t testing.TB, dir string, a announcement, s settings) []string {
 	t.Helper()
 	env := []string{"MODEL_KEY=" + a.ModelKey}
 	auth := "  token_env: BOT_TOKEN\n"
@@ -277,7 +277,7 @@ type botProcess struct {
 
 // startBot runs `pipelinebot serve` in a folder with a config.yaml, with an
 // environment of its own, and returns once it listens.
-func startBot(t *testing.T, exe, dir string, env []string) *botProcess {
+func startBot(t testing.TB, exe, dir string, env []string) *botProcess {
 	t.Helper()
 	// Without a context: it is ended by its own signal.
 	cmd := exec.Command(exe, "serve", "--json")
@@ -326,7 +326,7 @@ func (b *botProcess) kill() {
 }
 
 // terminate asks it to end, and expects that it does, in order.
-func (b *botProcess) terminate(t *testing.T) {
+func (b *botProcess) terminate(t testing.TB) {
 	t.Helper()
 	if err := b.cmd.Process.Signal(syscall.SIGTERM); err != nil && !errors.Is(err, os.ErrProcessDone) {
 		t.Error(err)
