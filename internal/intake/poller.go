@@ -3,7 +3,6 @@ package intake
 import (
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
 	"sync"
 	"time"
@@ -50,9 +49,9 @@ const (
 	// fullEvery is how many rounds apart every listed issue is read though
 	// nothing about it looks changed: labelling may not bump its time.
 	fullEvery = 20
-	// maxStoreFailures is how many rounds in a row may fail by the store
-	// before Run gives up.
-	maxStoreFailures = 10
+	// longestPause is the most between two rounds while the store keeps
+	// failing; they come twice as far apart each time.
+	longestPause = 5 * time.Minute
 	// atOnce is how many repositories are read at the same time.
 	atOnce = 4
 )
@@ -97,7 +96,8 @@ func NewPoller(o PollerOptions) *Poller {
 }
 
 // Run polls at once and then every Interval, until ctx ends, whose cause it
-// returns. It gives up only when the store keeps failing.
+// returns. While rounds fail it stays, with longer pauses, and says so: a full
+// disk or a locked file passes, and a daemon that has left does not come back.
 func (p *Poller) Run(ctx context.Context) error {
 	failures := 0
 	for {
@@ -105,18 +105,31 @@ func (p *Poller) Run(ctx context.Context) error {
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
-		failures++
-		if err == nil {
+		pause := max(p.Interval, p.meter.delay())
+		switch {
+		case err != nil:
+			failures++
+			pause = backOff(pause, failures)
+			p.Log.ErrorContext(ctx, "not ready: polling round given up", "error", err, "failures", failures, "wait", pause.String())
+		case failures > 0:
+			p.Log.InfoContext(ctx, "ready again: polling works", "failures", failures)
 			failures = 0
-		} else if failures >= maxStoreFailures {
-			return fmt.Errorf("%d rounds failed, the last with: %w", failures, err)
-		} else {
-			p.Log.ErrorContext(ctx, "polling round given up", "error", err)
 		}
-		if err := clock.Sleep(ctx, p.Clock, max(p.Interval, p.meter.delay())); err != nil {
+		if err := clock.Sleep(ctx, p.Clock, pause); err != nil {
 			return err
 		}
 	}
+}
+
+// backOff doubles a pause for every failure after the first.
+func backOff(pause time.Duration, failures int) time.Duration {
+	for range failures - 1 {
+		if pause >= longestPause {
+			break
+		}
+		pause = min(2*pause, longestPause)
+	}
+	return pause
 }
 
 // Round reads everything once. The failure of a repository is logged and does

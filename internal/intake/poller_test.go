@@ -475,18 +475,52 @@ func TestAShortIntervalSlowsDownBeforeTheLimit(t *testing.T) {
 	}
 }
 
-func TestRunGivesUpWhenTheStoreKeepsFailing(t *testing.T) {
+// A store that fails for long does not end the daemon: rounds come further
+// apart, the log says so, and all is well once the store is.
+func TestRunStaysWhileTheStoreFails(t *testing.T) {
 	t.Parallel()
 	broken := errors.New("disk full")
+	var log strings.Builder
 	r := newRig(t)
-	r.poller.Interest = func(context.Context) ([]forge.Ref, error) { return nil, broken }
-	r.poller.Clock = atOnce{r.clock}
-	if err := r.poller.Run(t.Context()); !errors.Is(err, broken) {
+	ctx, stop := context.WithCancel(t.Context())
+	defer stop()
+	rounds := 0
+	r.poller.Interest = func(context.Context) ([]forge.Ref, error) {
+		rounds++
+		if rounds <= 15 {
+			return nil, broken
+		}
+		if rounds == 17 {
+			stop()
+		}
+		return nil, nil
+	}
+	pauses := &pauses{Fake: r.clock}
+	r.poller.Clock = pauses
+	r.poller.Log = slog.New(slog.NewTextHandler(&log, nil))
+	if err := r.poller.Run(ctx); !errors.Is(err, context.Canceled) {
 		t.Errorf("got %v", err)
+	}
+	if first, last := pauses.all[0], pauses.all[14]; first != r.poller.Interval || last != 5*time.Minute {
+		t.Errorf("the pauses while failing go from %s to %s", first, last)
+	}
+	if got := pauses.all[15]; got != r.poller.Interval {
+		t.Errorf("the pause after the recovery is %s", got)
+	}
+	for _, want := range []string{"not ready", "disk full", "failures=15", "ready again"} {
+		if !strings.Contains(log.String(), want) {
+			t.Errorf("the log lacks %q:\n%s", want, log.String())
+		}
 	}
 }
 
-// atOnce is a clock whose timers fire at once.
-type atOnce struct{ *clock.Fake }
+// pauses is a clock whose timers fire at once and are remembered.
+type pauses struct {
+	*clock.Fake
+	all []time.Duration
+}
 
-func (a atOnce) NewTimer(time.Duration) clock.Timer { return a.Fake.NewTimer(0) }
+func (p *pauses) NewTimer(d time.Duration) clock.Timer {
+	p.all = append(p.all, d)
+	return p.Fake.NewTimer(0)
+}
