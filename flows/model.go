@@ -34,6 +34,11 @@ type Flow struct {
 	nodes   []Node
 	edges   []Edge
 	finally []string
+	one     Concurrency
+	// children are the flows that the subflow nodes name; depth is how many
+	// levels of them there are.
+	children map[string]*Flow
+	depth    int
 
 	byKey      map[string]*Field
 	byID       map[string]*Node
@@ -97,13 +102,72 @@ type Node struct {
 	// BackTo and Max belong to loops.
 	BackTo string
 	Max    int
+	// Optional is `required: false`: a fanout's branch without which the merge
+	// goes on.
+	Optional bool
+	// Cache is "" or "run": the result of an equal visit of this node in this
+	// run is used again. Only over actions that are ReadOnly.
+	Cache string
 	// Event, Match, Take (state key → event field), Expires and OnExpire
-	// belong to waits.
+	// belong to waits and approvals, whose Event is ApprovalEvent. Take is
+	// also a command's (state key → "output" or "code") and a subflow's (state
+	// key → the child's state key). A subflow that waits may have Expires.
 	Event    string
 	Match    *Guard
 	Take     map[string]string
 	Expires  time.Duration
 	OnExpire Outcome
+	// Message and Approvers belong to approvals: a template, and
+	// "role:admin|maintain|write|triage" or "user:LOGIN", at least one.
+	Message   string
+	Approvers []string
+	// Argv, Env and Accept belong to commands: what is run, without
+	// templates, what it finds in its environment, with templates, and the
+	// commands that must exit with 0 afterwards. Uses is CommandAction and With
+	// holds the three as its action gets them, templates still unexpanded.
+	Argv   []string
+	Env    map[string]string
+	Accept [][]string
+	// Branches, Join and MaxParallel belong to fanouts. MaxParallel is 0 for
+	// all at once.
+	Branches    []string
+	Join        string
+	MaxParallel int
+	// Of and Report belong to merges: the branches in the order in which what
+	// they changed is applied, and the list of texts in the state, or "", that
+	// gets a line a branch.
+	Of     []string
+	Report string
+	// Child (`flow` in the file), ChildKey (`key`, a template), Give (the
+	// child's input key → state key), Await (`wait`) and Close belong to
+	// subflows. Close is "cancel" or "abandon".
+	Child    string
+	ChildKey string
+	Give     map[string]string
+	Await    bool
+	Close    string
+}
+
+// CommandAction is the action that command nodes run. It gets With as
+// {"argv": […], "env": {…}, "accept": [[…]]}, ends with ok, failed or timeout,
+// and its delta may have the keys OutputKey (an artifact) and CodeKey (int).
+const (
+	CommandAction = "command.run"
+	OutputKey     = "output"
+	CodeKey       = "code"
+)
+
+// ApprovalEvent is the kind of event for which approvals wait. Its data has
+// "by", "role", "outcome" and maybe "note", all texts.
+const ApprovalEvent = "approval"
+
+// Concurrency says what happens when a run starts while another of the same
+// key is open. The zero value is for flows whose runs don't mind each other.
+type Concurrency struct {
+	// Key is a template over state and run, see ExpandText.
+	Key string
+	// OnConflict is "queue", "replace" or "reject".
+	OnConflict string
 }
 
 // Edge leads from a node to the next. It takes the outcomes On, if When is
@@ -177,10 +241,37 @@ func (f *Flow) From(id string) []Edge {
 	return edges
 }
 
+// Out are the edges that leave a node, in the order in which they are looked
+// at. Neither the list nor the edges may be changed; nothing is copied.
+func (f *Flow) Out(id string) []*Edge { return f.out[id] }
+
+// Lookup returns a node by id without copying it, nil when there is none. It
+// must not be changed.
+func (f *Flow) Lookup(id string) *Node { return f.byID[id] }
+
+// FieldRef returns a state field without copying it, nil when there is none.
+// It must not be changed.
+func (f *Flow) FieldRef(key string) *Field { return f.byKey[key] }
+
+// Concurrency says how runs with an equal key get on; zero when they don't
+// mind.
+func (f *Flow) Concurrency() Concurrency { return f.one }
+
+// Child is the definition of a flow that a subflow node names, frozen
+// together with this one.
+func (f *Flow) Child(name string) (*Flow, bool) {
+	c, ok := f.children[name]
+	return c, ok
+}
+
+// Children are the names of all flows that subflow nodes name, sorted.
+func (f *Flow) Children() []string { return slices.Sorted(maps.Keys(f.children)) }
+
 // Finally are the actions run on every ending, in order.
 func (f *Flow) Finally() []string { return slices.Clone(f.finally) }
 
-// Actions are the versions of the actions used, by name.
+// Actions are the versions of the actions used, by name, those of children
+// included.
 func (f *Flow) Actions() map[string]string { return maps.Clone(f.actions) }
 
 // Definition is the canonical form, a JSON document that is a flow file too:

@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// Templates stand in text values of `with` only, in the strict form {{path}},
-// and are replaced in one pass: what is inserted is never looked at again.
+// Templates stand in text values of `with`, in messages, keys and the
+// environment of commands, in the strict form {{path}}, and are replaced in one pass: what is inserted is never looked at again.
 
 var templatePath = regexp.MustCompile(`^[a-z_][a-z0-9_]*(\.[a-z_][a-z0-9_]*)*$`)
 
@@ -58,6 +58,20 @@ func Expand(with json.RawMessage, s State, run RunInfo) (json.RawMessage, error)
 		return nil, fmt.Errorf("expanding `with`: %w", err)
 	}
 	return encode(v)
+}
+
+// ExpandText replaces the templates in a text: an approval's message, a key, a
+// command's environment.
+func ExpandText(template string, s State, run RunInfo) (string, error) {
+	if !strings.Contains(template, "{{") {
+		return template, nil
+	}
+	v, err := expand(template, s, runPaths(run))
+	if err != nil {
+		return "", fmt.Errorf("expanding %s: %w", short([]byte(template)), err)
+	}
+	t, _ := v.(string)
+	return t, nil
 }
 
 func expand(v any, s State, run map[string]string) (any, error) {
