@@ -19,9 +19,12 @@ import (
 // Status is where a run stands in its life.
 type Status string
 
-// The statuses. A run moves ready → running → (waiting → ready →)* ending →
-// done|failed|cancelled; halted is left by Wake only.
+// The statuses. A run moves (queued →) ready → running → (waiting → ready →)*
+// ending → done|failed|cancelled; halted is left by Wake only.
 const (
+	// Queued means that an earlier run of its concurrency key is open: not
+	// claimable, made Ready when that one is final. Cancel works on it.
+	Queued Status = "queued"
 	// Ready means that a worker may claim it.
 	Ready Status = "ready"
 	// Running means claimed: Owner and LeaseUntil are set.
@@ -66,7 +69,7 @@ type Run struct {
 	// ID is unique for ever, sortable by time.
 	ID string
 	// Key is the business key, e.g. "acme/widgets#7"; at most one open run
-	// (not Final) has it.
+	// (not Final) has it, but for runs that one concurrency key lines up.
 	Key string
 	// Trigger is what caused the run, e.g. "label-event/123"; unique for
 	// ever when not empty, so that one event starts at most one run.
@@ -81,6 +84,27 @@ type Run struct {
 	Flow  string
 	// Round counts from 1: how often this phase ran in the lineage.
 	Round int
+
+	// Parent is the run that spawned this one at its node ParentNode; "" for
+	// a run of its own. A parent has one run a Key for ever.
+	Parent, ParentNode string
+	// Close says what becomes of a child that is open when its parent is
+	// final: CloseCancel or CloseAbandon; "" without a parent.
+	Close string
+	// Counted means that the parent waits: what the child spends counts for
+	// the parent too, and so on upwards.
+	Counted bool
+	// Forked is the run of which this one is a fork, from its node ForkedAt.
+	Forked, ForkedAt string
+	// Mode is "" or ModeShadow.
+	Mode string
+	// Concurrency is the expanded concurrency key, "" is none; OnConflict what
+	// to do while another run of that key is open: OnConflictQueue,
+	// OnConflictReplace or OnConflictReject.
+	Concurrency, OnConflict string
+	// Replaces is the run that this one is to take the place of, as its
+	// policy says; whoever starts this one cancels that one. "" is none.
+	Replaces string
 
 	Status Status
 	// Epoch rises with every claim and sweep; it is the fence.
@@ -100,6 +124,9 @@ type Run struct {
 	Next string
 	// State is the flow's state, a JSON object.
 	State json.RawMessage
+	// Initial is the state at the start, which never changes. Nil in runs that
+	// were under way before it was recorded.
+	Initial json.RawMessage
 	// Visits counts entries a node.
 	Visits map[string]int
 	// Wait is set while Status is Waiting, and kept until the next commit,
@@ -118,7 +145,8 @@ type Run struct {
 	Result string
 	Code   string
 	Reason string
-	// Spent is the run's settled use plus what is reserved.
+	// Spent is the settled use plus what is reserved, of the run and of the
+	// children that are counted for it.
 	Spent Usage
 
 	Created time.Time
@@ -198,10 +226,13 @@ type NodeRecord struct {
 	// EventKey is the event that resolved a wait.
 	EventKey string `json:"event_key,omitempty"`
 	// Note is one line for people, e.g. a stop's reason.
-	Note  string        `json:"note,omitempty"`
-	Usage Usage         `json:"usage"`
-	Began time.Time     `json:"began"`
-	Took  time.Duration `json:"took"`
+	Note string `json:"note,omitempty"`
+	// InputHash identifies what the node's action was given; "" when the
+	// engine has no use for it.
+	InputHash string        `json:"input_hash,omitempty"`
+	Usage     Usage         `json:"usage"`
+	Began     time.Time     `json:"began"`
+	Took      time.Duration `json:"took"`
 }
 
 // Guard is one edge that was looked at.

@@ -1,9 +1,12 @@
 package checkpoints
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"time"
 )
@@ -26,7 +29,75 @@ func (r StartReq) Normalize() (StartReq, error) {
 	if !isObject(r.State) {
 		return r, fmt.Errorf("checkpoints: the state of run %s is not a JSON object", r.Key)
 	}
+	if err := r.related(); err != nil {
+		return r, fmt.Errorf("checkpoints: run %s: %w", r.Key, err)
+	}
 	return r, nil
+}
+
+// related checks how a run stands to others and fills in the defaults.
+func (r *StartReq) related() error {
+	switch {
+	case r.Parent == "" && (r.ParentNode != "" || r.Close != "" || r.Counted):
+		return errors.New("a run without a parent has no node of the parent, is not closed with it and not counted for it")
+	case r.Parent != "" && r.Close == "":
+		r.Close = CloseCancel
+	case r.Parent != "" && r.Close != CloseCancel && r.Close != CloseAbandon:
+		return fmt.Errorf("close %q is neither %s nor %s", r.Close, CloseCancel, CloseAbandon)
+	}
+	if r.Mode != "" && r.Mode != ModeShadow {
+		return fmt.Errorf("mode %q is not %s", r.Mode, ModeShadow)
+	}
+	switch {
+	case r.Concurrency == "":
+		r.OnConflict = ""
+	case r.OnConflict == "":
+		r.OnConflict = OnConflictQueue
+	case r.OnConflict != OnConflictQueue && r.OnConflict != OnConflictReplace && r.OnConflict != OnConflictReject:
+		return fmt.Errorf("on_conflict %q is none of %s, %s, %s", r.OnConflict, OnConflictQueue, OnConflictReplace, OnConflictReject)
+	}
+	return nil
+}
+
+// LinesUp reports that a run may be started while another of its Key is open,
+// since the concurrency key that they share lets one of them wait.
+func (r StartReq) LinesUp(concurrency string) bool {
+	return r.Concurrency != "" && r.Concurrency == concurrency && r.OnConflict != OnConflictReject
+}
+
+// ReplacedBy is how a queued run ends that a newer one replaces.
+func ReplacedBy(id string) Ended {
+	return Ended{Result: "cancelled", Code: Replaced, Reason: "replaced by the newer run " + id}
+}
+
+// Validate checks that a branch can be kept.
+func (b BranchRecord) Validate() error {
+	if b.Fanout == "" || b.Branch == "" {
+		return fmt.Errorf("checkpoints: a branch needs its fanout and its name (fanout %q, branch %q)", b.Fanout, b.Branch)
+	}
+	return nil
+}
+
+// Drift says how the versions of a run's actions differ from others.
+func Drift(from, to map[string]string) string {
+	names := slices.Collect(maps.Keys(to))
+	for name := range from {
+		if _, both := to[name]; !both {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	var changes []string
+	for _, name := range names {
+		a, b := cmp.Or(from[name], "none"), cmp.Or(to[name], "none")
+		if a != b {
+			changes = append(changes, fmt.Sprintf("%s: %s → %s", name, a, b))
+		}
+	}
+	if len(changes) == 0 {
+		return "nothing differs"
+	}
+	return strings.Join(changes, ", ")
 }
 
 // Validate checks what can be known of a commit without the run.
@@ -72,6 +143,12 @@ func (l Limits) Check(est, run, issue, day Usage) error {
 		return err
 	}
 	return l.Day.check("day", est, day)
+}
+
+// CheckAncestor is Check for the limit of one ancestor, given what it and all
+// that is counted for it has used so far.
+func (l Limits) CheckAncestor(id string, est, used Usage) error {
+	return l.Ancestors[id].check("run "+id, est, used)
 }
 
 func (l Limit) check(scope string, est, used Usage) error {

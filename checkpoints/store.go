@@ -22,11 +22,20 @@ type StartReq struct {
 	Issue                 int
 	Phase, Flow           string
 	Round                 int
-	Entry                 string
-	State                 json.RawMessage
-	Definition            []byte
-	DefinitionHash        string
-	Actions               map[string]string
+	// Close is CloseCancel when it is empty and Parent is not; OnConflict is
+	// OnConflictQueue when it is empty and Concurrency is not.
+	Parent, ParentNode      string
+	Close                   string
+	Counted                 bool
+	Forked, ForkedAt        string
+	Mode                    string
+	Concurrency, OnConflict string
+
+	Entry          string
+	State          json.RawMessage
+	Definition     []byte
+	DefinitionHash string
+	Actions        map[string]string
 }
 
 // Commit is one completed node.
@@ -60,6 +69,7 @@ type Filter struct {
 	Issue    int
 	Phase    string
 	Lineage  string
+	Parent   string
 	Statuses []Status
 	// Limit is the most rows, newest first; 0 means 100.
 	Limit int
@@ -71,6 +81,9 @@ type Limits struct {
 	// Run and Issue bound the life of the run and of the issue, Day all runs
 	// since 00:00 UTC.
 	Run, Issue, Day Limit
+	// Ancestors are the Run limits of the runs for which this one is counted,
+	// by run id. A run that is not counted for one of them is not bound by it.
+	Ancestors map[string]Limit
 }
 
 // Limit bounds tokens (input + output), money and tool calls.
@@ -89,15 +102,21 @@ type Reservation struct {
 
 // Retention says what Prune keeps.
 type Retention struct {
-	// Before is the instant before which final runs are deleted.
+	// Before is the instant before which final runs are deleted, and inbox
+	// rows that were decided.
 	Before time.Time
+	// Keep is how many of the newest final runs stay whatever their age.
+	// Children stay with their parents and are not counted.
+	Keep int
 }
 
 // Runs is the life of runs outside a lease.
 type Runs interface {
+	Records
 	// Start creates a run, Ready, with its token, in one transaction. When
-	// the trigger was used before, or an open run has the key, it returns
-	// that run and ErrConflict.
+	// the trigger was used before, or an open run has the key, or any run of
+	// the same parent has it, it returns that run and ErrConflict. While
+	// another run of the concurrency key is open it does what OnConflict says.
 	Start(ctx context.Context, r StartReq) (Run, error)
 	// Get returns a run. ErrNotFound.
 	Get(ctx context.Context, id string) (Run, error)
@@ -112,13 +131,31 @@ type Runs interface {
 	// seen before. A run Waiting for that kind becomes Ready, with a token,
 	// in the same transaction; otherwise the event is kept for a later wait.
 	Deliver(ctx context.Context, id string, e Event) (fresh bool, err error)
-	// Cancel makes a run that nobody has claimed (Ready, Waiting, Halted)
-	// Ending with the given result, with a token, so that a worker finishes
-	// it. A Running run gives ErrBusy: cancel the worker first.
+	// Branches returns the finished branches of a run's fanouts in the order
+	// in which they were stored.
+	Branches(ctx context.Context, runID string) ([]BranchRecord, error)
+	// Cancel makes a run that nobody has claimed (Queued, Ready, Waiting,
+	// Halted) Ending with the given result, with a token, so that a worker
+	// finishes it. A Running run gives ErrBusy: cancel the worker first.
 	Cancel(ctx context.Context, id string, e Ended) error
-	// Prune deletes final runs with all that hangs on them, and returns how
-	// many.
+	// Accept lets a run go on with other versions of its actions: it replaces
+	// Actions and appends an audit line, in one transaction. The definition
+	// stays. ErrBusy when the run is claimed, ErrConflict when it is over.
+	Accept(ctx context.Context, runID string, actions map[string]string, by string) error
+	// Prune deletes final runs with all that hangs on them, children after
+	// their parents, and returns how many; and inbox rows. What runs have
+	// cost, their triggers and the versions of flows stay.
 	Prune(ctx context.Context, r Retention) (int, error)
+}
+
+// Records is what is kept about flows and about operators.
+type Records interface {
+	// Versions returns the definitions a flow was run with, oldest first.
+	Versions(ctx context.Context, flow string) ([]FlowVersion, error)
+	// AddAudit records what an operator did to a run. ErrNotFound.
+	AddAudit(ctx context.Context, a AuditLine) error
+	// Audits returns the audit lines of a run, oldest first.
+	Audits(ctx context.Context, runID string) ([]AuditLine, error)
 }
 
 // Leases is the mutual exclusion of runs.
@@ -154,8 +191,12 @@ type Progress interface {
 	// End makes the run Ending without completing a node (an error, a
 	// cancel); the lease is kept.
 	End(ctx context.Context, l Lease, e Ended) error
-	// Finish makes an Ending run final and starts next, if any, in the same
-	// transaction. The returned run is next's.
+	// PutBranch stores a finished branch of a fanout that is under way; a
+	// second of the same fanout, visit and branch changes nothing.
+	PutBranch(ctx context.Context, l Lease, b BranchRecord) error
+	// Finish makes an Ending run final, makes the oldest run that was queued
+	// behind it Ready, and starts next, if any, in one transaction. The
+	// returned run is next's.
 	Finish(ctx context.Context, l Lease, final Status, next *StartReq) (*Run, error)
 }
 
@@ -175,8 +216,8 @@ type Ledger interface {
 	// Settle replaces the reservation by what was used. It works without a
 	// lease: the money is spent whoever has the run now.
 	Settle(ctx context.Context, r Reservation, used Usage) error
-	// Spent sums the use of a run, of an issue over all its runs, and of all
-	// runs since a given instant.
+	// Spent sums the use of a run and of the children counted for it, of an
+	// issue over all its runs, and of all runs since a given instant.
 	Spent(ctx context.Context, runID, repo string, issue int, since time.Time) (run, issueTotal, day Usage, err error)
 }
 

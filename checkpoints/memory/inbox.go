@@ -14,7 +14,8 @@ import (
 
 type inboxRow struct {
 	checkpoints.InboxEvent
-	tokenAt time.Time
+	tokenAt   time.Time
+	decidedAt time.Time
 }
 
 func (r *inboxRow) view() checkpoints.InboxEvent {
@@ -76,7 +77,7 @@ func (s *Store) Decided(ctx context.Context, id, decision, explanation string) e
 		}
 		row, err := c.received(id)
 		if err == nil {
-			row.Decision, row.Explanation = decision, explanation
+			row.Decision, row.Explanation, row.decidedAt = decision, explanation, c.now
 		}
 		return err
 	})

@@ -28,9 +28,33 @@ func (c *call) sum(which func(*entry) bool) (total checkpoints.Usage) {
 
 func (c *call) spent(runID, repo string, issue int, since time.Time) (run, total, day checkpoints.Usage) {
 	repo = checkpoints.FoldScope(repo)
-	return c.sum(func(e *entry) bool { return e.runID == runID }),
+	return c.family(runID),
 		c.sum(func(e *entry) bool { return e.repo == repo && e.issue == issue }),
 		c.sum(func(e *entry) bool { return !e.at.Before(since) })
+}
+
+// family sums the use of a run and of the children counted for it.
+func (c *call) family(id string) checkpoints.Usage {
+	total := c.sum(func(e *entry) bool { return e.runID == id })
+	for _, r := range c.order {
+		if r.Parent == id && r.Counted {
+			total = total.Add(c.family(r.ID))
+		}
+	}
+	return total
+}
+
+// ancestors are the runs that a run is counted for, its parent first.
+func (c *call) ancestors(r *run) (ids []string) {
+	for r.Counted {
+		ids = append(ids, r.Parent)
+		parent, ok := c.runs[r.Parent]
+		if !ok {
+			break
+		}
+		r = parent
+	}
+	return ids
 }
 
 // Reserve implements checkpoints.Ledger.
@@ -43,6 +67,13 @@ func (s *Store) Reserve(ctx context.Context, l checkpoints.Lease, node string, e
 		run, issue, day := c.spent(r.ID, r.Repo, r.Issue, checkpoints.Midnight(c.now))
 		if err := lim.Check(est, run, issue, day); err != nil {
 			return err
+		}
+		if len(lim.Ancestors) > 0 {
+			for _, id := range c.ancestors(r) {
+				if err := lim.CheckAncestor(id, est, c.family(id)); err != nil {
+					return err
+				}
+			}
 		}
 		out = checkpoints.Reservation{ID: checkpoints.NewID(c.now), RunID: r.ID, Node: node}
 		c.ledger[out.ID] = &entry{

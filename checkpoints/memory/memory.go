@@ -41,6 +41,8 @@ type Store struct {
 	stops    map[string]checkpoints.Stop // by folded scope
 	inbox    []*inboxRow                 // in order of arrival
 	cursors  map[string]string
+	versions map[string][]checkpoints.FlowVersion // by flow, oldest first
+	audits   map[string][]checkpoints.AuditLine   // by run id
 }
 
 var _ checkpoints.Store = (*Store)(nil)
@@ -62,6 +64,8 @@ func New(o Options) *Store {
 		effects:  map[string]json.RawMessage{},
 		stops:    map[string]checkpoints.Stop{},
 		cursors:  map[string]string{},
+		versions: map[string][]checkpoints.FlowVersion{},
+		audits:   map[string][]checkpoints.AuditLine{},
 	}
 }
 

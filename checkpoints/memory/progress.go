@@ -115,8 +115,9 @@ func (s *Store) Finish(ctx context.Context, l checkpoints.Lease, final checkpoin
 		if !r.ended {
 			return fmt.Errorf("finishing run %s, which is %s and not ending: %w", r.ID, r.Status, checkpoints.ErrConflict)
 		}
+		heir := c.heir(r)
 		if next != nil {
-			started, err := c.start(*next, r.ID)
+			started, err := c.start(*next, r, heir)
 			if started.ID != "" {
 				out = &started
 			}
@@ -125,7 +126,31 @@ func (s *Store) Finish(ctx context.Context, l checkpoints.Lease, final checkpoin
 			}
 		}
 		r.leave(final, c.now)
+		if heir != nil {
+			heir.Status, heir.Updated = checkpoints.Ready, c.now
+			c.wake(heir)
+		}
 		return nil
 	})
 	return out, err
+}
+
+// PutBranch implements checkpoints.Progress.
+func (s *Store) PutBranch(ctx context.Context, l checkpoints.Lease, b checkpoints.BranchRecord) error {
+	return s.do(ctx, func(c *call) error {
+		r, err := c.held(l)
+		if err != nil {
+			return err
+		}
+		if err := b.Validate(); err != nil {
+			return err
+		}
+		for _, known := range r.branches {
+			if known.Fanout == b.Fanout && known.Visit == b.Visit && known.Branch == b.Branch {
+				return nil
+			}
+		}
+		r.branches = append(r.branches, cloneBranch(b))
+		return nil
+	})
 }

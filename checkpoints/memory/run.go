@@ -17,9 +17,10 @@ type run struct {
 	// ended says that the flow is over: at rest the run is Ending, not Ready.
 	ended bool
 	// tokenAt is when the last token was given out.
-	tokenAt time.Time
-	history []checkpoints.NodeRecord
-	events  []*event
+	tokenAt  time.Time
+	history  []checkpoints.NodeRecord
+	branches []checkpoints.BranchRecord
+	events   []*event
 }
 
 type event struct {
@@ -76,12 +77,12 @@ func (r *run) leaseOver(now time.Time) bool {
 // view is a copy that shares nothing with the stored run.
 func (c *call) view(r *run) checkpoints.Run {
 	v := r.Run
-	v.State = bytes.Clone(r.State)
+	v.State, v.Initial = bytes.Clone(r.State), bytes.Clone(r.Initial)
 	v.Visits = maps.Clone(r.Visits)
 	v.Definition = bytes.Clone(r.Definition)
 	v.Actions = maps.Clone(r.Actions)
 	v.Wait = cloneWait(r.Wait)
-	v.Spent = c.sum(func(e *entry) bool { return e.runID == r.ID })
+	v.Spent = c.family(r.ID)
 	return v
 }
 

@@ -62,7 +62,7 @@ func (s *Store) Decided(ctx context.Context, id, decision, explanation string) e
 		return errors.New("checkpoints: an empty decision would leave the event pending")
 	}
 	return s.write(ctx, func(t *tx) error {
-		n, err := t.exec(`UPDATE inbox SET decision = ?, explanation = ? WHERE id = ?`, decision, explanation, id)
+		n, err := t.exec(`UPDATE inbox SET decision = ?, explanation = ?, decided_at = ? WHERE id = ?`, decision, explanation, t.now, id)
 		if err != nil {
 			return fmt.Errorf("recording the decision on inbox event %s: %w", id, err)
 		}

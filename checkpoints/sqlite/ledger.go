@@ -13,20 +13,34 @@ SELECT coalesce(sum(input_tokens), 0), coalesce(sum(output_tokens), 0), coalesce
        coalesce(sum(tool_calls), 0), coalesce(sum(model_calls), 0), coalesce(sum(micro_usd), 0)
 FROM ledger WHERE `
 
+// family selects a run and the children that are counted for it.
+const family = `run_id IN (
+	WITH RECURSIVE family (id) AS (
+		SELECT ?1 UNION SELECT c.id FROM runs c JOIN family f ON c.parent = f.id WHERE c.parent <> '' AND c.counted)
+	SELECT id FROM family)`
+
+// sum sums the rows of the ledger that fulfil a condition.
+func sum(ctx context.Context, q querier, where string, args ...any) (u checkpoints.Usage, err error) {
+	err = q.QueryRowContext(ctx, sumLedger+where, args...).Scan(&u.InputTokens, &u.OutputTokens,
+		&u.CachedTokens, &u.ToolCalls, &u.ModelCalls, &u.MicroUSD)
+	if err != nil {
+		return u, explain(fmt.Errorf("summing the ledger: %w", err))
+	}
+	return u, nil
+}
+
 // spent sums the three scopes.
 func spent(ctx context.Context, q querier, runID, repo string, issue int, since time.Time) (u [3]checkpoints.Usage, err error) {
 	for i, c := range []struct {
 		where string
 		args  []any
 	}{
-		{`run_id = ?`, []any{runID}},
+		{family, []any{runID}},
 		{`repo_folded = ? AND issue = ?`, []any{checkpoints.FoldScope(repo), issue}},
 		{`at >= ?`, []any{since.UnixMicro()}},
 	} {
-		err := q.QueryRowContext(ctx, sumLedger+c.where, c.args...).Scan(&u[i].InputTokens, &u[i].OutputTokens,
-			&u[i].CachedTokens, &u[i].ToolCalls, &u[i].ModelCalls, &u[i].MicroUSD)
-		if err != nil {
-			return u, explain(fmt.Errorf("summing the ledger: %w", err))
+		if u[i], err = sum(ctx, q, c.where, c.args...); err != nil {
+			return u, err
 		}
 	}
 	return u, nil
@@ -46,6 +60,9 @@ func (s *Store) Reserve(ctx context.Context, l checkpoints.Lease, node string, e
 		if err := lim.Check(est, u[0], u[1], u[2]); err != nil {
 			return err
 		}
+		if err := t.checkAncestors(l.RunID, est, lim); err != nil {
+			return err
+		}
 		out = checkpoints.Reservation{ID: checkpoints.NewID(t.at), RunID: l.RunID, Node: node}
 		err = t.exec1(`INSERT INTO ledger (id, run_id, node, repo_folded, issue, at,
 				input_tokens, output_tokens, cached_tokens, tool_calls, model_calls, micro_usd)
@@ -60,6 +77,34 @@ func (s *Store) Reserve(ctx context.Context, l checkpoints.Lease, node string, e
 		return checkpoints.Reservation{}, err
 	}
 	return out, nil
+}
+
+// checkAncestors checks the limits of the runs that a run is counted for.
+func (t *tx) checkAncestors(id string, est checkpoints.Usage, lim checkpoints.Limits) error {
+	if len(lim.Ancestors) == 0 {
+		return nil
+	}
+	scan := func(row scanner) (id string, err error) {
+		err = row.Scan(&id)
+		return id, err
+	}
+	ids, err := collect(t.ctx, t, scan, `WITH RECURSIVE up (id, depth) AS (
+			SELECT parent, 1 FROM runs WHERE id = ?1 AND counted
+			UNION SELECT r.parent, depth + 1 FROM runs r JOIN up ON r.id = up.id WHERE r.counted)
+		SELECT id FROM up ORDER BY depth`, id)
+	if err != nil {
+		return fmt.Errorf("reading the ancestors of run %s: %w", id, err)
+	}
+	for _, ancestor := range ids {
+		used, err := sum(t.ctx, t, family, ancestor)
+		if err != nil {
+			return err
+		}
+		if err := lim.CheckAncestor(ancestor, est, used); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // Settle implements checkpoints.Ledger. Settling again replaces again.

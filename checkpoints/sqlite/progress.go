@@ -67,10 +67,10 @@ func (t *tx) record(id string, c checkpoints.Commit) error {
 	if err != nil {
 		return err
 	}
-	return t.exec1(`INSERT INTO nodes (run_id, seq, node, kind, visit, attempt, outcome, next, delta, guards, event_key, note, usage, began_at, took)
-		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+	return t.exec1(`INSERT INTO nodes (run_id, seq, node, kind, visit, attempt, outcome, next, delta, guards, event_key, note, usage, began_at, took, input_hash)
+		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
 		id, c.Seq, r.Node, r.Kind, r.Visit, r.Attempt, r.Outcome, c.Next, string(r.Delta), string(guards),
-		c.EventKey, r.Note, string(usage), micros(r.Began), r.Took.Microseconds())
+		c.EventKey, r.Note, string(usage), micros(r.Began), r.Took.Microseconds(), r.InputHash)
 }
 
 // History implements checkpoints.Runs.
@@ -80,7 +80,7 @@ func (s *Store) History(ctx context.Context, id string) ([]checkpoints.NodeRecor
 		return nil, notFound(err, "run %s", id)
 	}
 	records, err := collect(ctx, s.reads, scanRecord, `SELECT seq, node, kind, visit, attempt, outcome, next, delta, guards,
-		event_key, note, usage, began_at, took FROM nodes WHERE run_id = ? ORDER BY seq`, id)
+		event_key, note, usage, began_at, took, input_hash FROM nodes WHERE run_id = ? ORDER BY seq`, id)
 	if err != nil {
 		return nil, fmt.Errorf("reading the history of run %s: %w", id, err)
 	}
@@ -91,7 +91,7 @@ func scanRecord(row scanner) (r checkpoints.NodeRecord, err error) {
 	var delta, guards, usage string
 	var began, took int64
 	err = row.Scan(&r.Seq, &r.Node, &r.Kind, &r.Visit, &r.Attempt, &r.Outcome, &r.Next, &delta, &guards,
-		&r.EventKey, &r.Note, &usage, &began, &took)
+		&r.EventKey, &r.Note, &usage, &began, &took, &r.InputHash)
 	if err != nil {
 		return r, err
 	}
@@ -187,14 +187,23 @@ func (s *Store) Finish(ctx context.Context, l checkpoints.Lease, final checkpoin
 		if err := t.leave(l.RunID, p, final); err != nil {
 			return fmt.Errorf("finishing run %s: %w", l.RunID, err)
 		}
-		if next == nil {
-			return nil
+		heir, epoch, err := t.promote(p.concurrency)
+		if err != nil {
+			return fmt.Errorf("finishing run %s: %w", l.RunID, err)
 		}
-		started, err := t.start(*next)
-		if started.ID != "" {
-			out = &started
+		if next != nil {
+			started, err := t.start(*next)
+			if started.ID != "" {
+				out = &started
+			}
+			if err != nil {
+				return err
+			}
 		}
-		return err
+		if heir != "" {
+			t.wake(heir, epoch)
+		}
+		return nil
 	})
 	return out, err
 }

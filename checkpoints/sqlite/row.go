@@ -17,25 +17,35 @@ SELECT r.id, r.key, r.trigger_key, r.lineage, r.repo, r.issue, r.phase, r.flow, 
        r.status, r.epoch, r.owner, r.lease_until, r.starts, r.seq, r.node, r.next,
        r.state, r.visits, r.wait, d.content, r.definition_hash, r.actions,
        r.result, r.code, r.reason, r.created_at, r.updated_at,
+       r.parent, r.parent_node, r.close, r.counted, r.forked, r.forked_at, r.mode,
+       r.concurrency, r.on_conflict, r.replaces, coalesce(i.state, '{}'),
        (SELECT json_object(
             'input_tokens', sum(l.input_tokens), 'output_tokens', sum(l.output_tokens),
             'cached_tokens', sum(l.cached_tokens), 'tool_calls', sum(l.tool_calls),
             'model_calls', sum(l.model_calls), 'micro_usd', sum(l.micro_usd))
-        FROM ledger l WHERE l.run_id = r.id)
-FROM runs r JOIN definitions d ON d.id = r.definition_id`
+        FROM ledger l WHERE l.run_id IN (
+            WITH RECURSIVE family (id) AS (
+                SELECT r.id UNION SELECT c.id FROM runs c JOIN family f ON c.parent = f.id WHERE c.parent <> '' AND c.counted)
+            SELECT id FROM family))
+FROM runs r JOIN definitions d ON d.id = r.definition_id LEFT JOIN initials i ON i.run = r.n`
 
 func scanRun(row scanner) (checkpoints.Run, error) {
 	var r checkpoints.Run
-	var state, visits, wait, actions, spent string
+	var state, initial, visits, wait, actions, spent string
 	var lease, created, updated int64
 	err := row.Scan(&r.ID, &r.Key, &r.Trigger, &r.Lineage, &r.Repo, &r.Issue, &r.Phase, &r.Flow, &r.Round,
 		&r.Status, &r.Epoch, &r.Owner, &lease, &r.Starts, &r.Seq, &r.Node, &r.Next,
 		&state, &visits, &wait, &r.Definition, &r.DefinitionHash, &actions,
-		&r.Result, &r.Code, &r.Reason, &created, &updated, &spent)
+		&r.Result, &r.Code, &r.Reason, &created, &updated,
+		&r.Parent, &r.ParentNode, &r.Close, &r.Counted, &r.Forked, &r.ForkedAt, &r.Mode,
+		&r.Concurrency, &r.OnConflict, &r.Replaces, &initial, &spent)
 	if err != nil {
 		return r, err
 	}
 	r.State = json.RawMessage(state)
+	if initial != "" {
+		r.Initial = json.RawMessage(initial)
+	}
 	r.LeaseUntil, r.Created, r.Updated = fromMicros(lease), fromMicros(created), fromMicros(updated)
 	if len(r.Definition) == 0 {
 		r.Definition = nil
@@ -61,22 +71,24 @@ func getRun(ctx context.Context, q querier, id string) (checkpoints.Run, error) 
 
 // position is what the rules need to know of a run before it is written.
 type position struct {
-	status     checkpoints.Status
-	epoch      int64
-	owner      string
-	leaseUntil int64
-	ended      bool
-	seq        int64
-	waitEvent  string
-	waitUntil  int64
-	repo       string // folded
-	issue      int
+	n           int64 // the row's number
+	concurrency string
+	status      checkpoints.Status
+	epoch       int64
+	owner       string
+	leaseUntil  int64
+	ended       bool
+	seq         int64
+	waitEvent   string
+	waitUntil   int64
+	repo        string // folded
+	issue       int
 }
 
 func (t *tx) position(id string) (p position, err error) {
-	err = t.row(`SELECT status, epoch, owner, lease_until, ended, seq, wait_event, wait_until, repo_folded, issue
+	err = t.row(`SELECT n, concurrency, status, epoch, owner, lease_until, ended, seq, wait_event, wait_until, repo_folded, issue
 		FROM runs WHERE id = ?`, id).
-		Scan(&p.status, &p.epoch, &p.owner, &p.leaseUntil, &p.ended, &p.seq, &p.waitEvent, &p.waitUntil, &p.repo, &p.issue)
+		Scan(&p.n, &p.concurrency, &p.status, &p.epoch, &p.owner, &p.leaseUntil, &p.ended, &p.seq, &p.waitEvent, &p.waitUntil, &p.repo, &p.issue)
 	return p, notFound(err, "run %s", id)
 }
 

@@ -176,6 +176,31 @@ func (f *Faulty) History(ctx context.Context, id string) ([]checkpoints.NodeReco
 	return one(f.read, "History", func() ([]checkpoints.NodeRecord, error) { return f.inner.History(ctx, id) })
 }
 
+// Branches implements checkpoints.Runs.
+func (f *Faulty) Branches(ctx context.Context, id string) ([]checkpoints.BranchRecord, error) {
+	return one(f.read, "Branches", func() ([]checkpoints.BranchRecord, error) { return f.inner.Branches(ctx, id) })
+}
+
+// Accept implements checkpoints.Runs.
+func (f *Faulty) Accept(ctx context.Context, id string, actions map[string]string, by string) error {
+	return f.write("Accept", func() error { return f.inner.Accept(ctx, id, actions, by) })
+}
+
+// Versions implements checkpoints.Records.
+func (f *Faulty) Versions(ctx context.Context, flow string) ([]checkpoints.FlowVersion, error) {
+	return one(f.read, "Versions", func() ([]checkpoints.FlowVersion, error) { return f.inner.Versions(ctx, flow) })
+}
+
+// AddAudit implements checkpoints.Records.
+func (f *Faulty) AddAudit(ctx context.Context, a checkpoints.AuditLine) error {
+	return f.write("AddAudit", func() error { return f.inner.AddAudit(ctx, a) })
+}
+
+// Audits implements checkpoints.Records.
+func (f *Faulty) Audits(ctx context.Context, id string) ([]checkpoints.AuditLine, error) {
+	return one(f.read, "Audits", func() ([]checkpoints.AuditLine, error) { return f.inner.Audits(ctx, id) })
+}
+
 // Wake implements checkpoints.Runs.
 func (f *Faulty) Wake(ctx context.Context, id string) error {
 	return f.write("Wake", func() error { return f.inner.Wake(ctx, id) })
@@ -247,6 +272,11 @@ func (f *Faulty) Halt(ctx context.Context, l checkpoints.Lease, code, reason str
 // End implements checkpoints.Progress.
 func (f *Faulty) End(ctx context.Context, l checkpoints.Lease, e checkpoints.Ended) error {
 	return f.write("End", func() error { return f.inner.End(ctx, l, e) })
+}
+
+// PutBranch implements checkpoints.Progress.
+func (f *Faulty) PutBranch(ctx context.Context, l checkpoints.Lease, b checkpoints.BranchRecord) error {
+	return f.write("PutBranch", func() error { return f.inner.PutBranch(ctx, l, b) })
 }
 
 // Finish implements checkpoints.Progress.

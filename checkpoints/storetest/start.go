@@ -21,7 +21,7 @@ func startCases() map[string]func(*fixture) {
 			want := checkpoints.Run{
 				ID: got.ID, Key: q.Key, Trigger: q.Trigger, Lineage: q.Lineage, Repo: q.Repo, Issue: q.Issue,
 				Phase: q.Phase, Flow: q.Flow, Round: q.Round, Status: checkpoints.Ready, Epoch: got.Epoch,
-				Next: q.Entry, State: q.State, Visits: map[string]int{}, Definition: q.Definition,
+				Next: q.Entry, State: q.State, Initial: q.State, Visits: map[string]int{}, Definition: q.Definition,
 				DefinitionHash: q.DefinitionHash, Actions: q.Actions, Created: f.clk.Now(), Updated: f.clk.Now(),
 			}
 			f.same(got, want)
