@@ -1,17 +1,26 @@
 package main
 
 import (
+	"context"
 	"errors"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"github.com/pipelinebot/pipelinebot/internal/sandbox"
 )
+
+// within is how long a test waits for the end of what was stopped. The promise
+// is two seconds; a machine that is busy with other tests may take longer, so
+// that the promise itself is measured by BenchmarkStop.
+const within = 30 * time.Second
 
 // TestMain lets the test binary be the program, too: under the name
 // "pipelinebot" it runs main.
@@ -29,7 +38,7 @@ func TestScripts(t *testing.T) {
 	testscript.Run(t, testscript.Params{
 		Dir:                 filepath.Join("testdata", "script"),
 		RequireExplicitExec: true,
-		Cmds:                map[string]func(ts *testscript.TestScript, neg bool, args []string){"code": code},
+		Cmds:                map[string]func(ts *testscript.TestScript, neg bool, args []string){"code": code, "busyport": busyPort},
 	})
 }
 
@@ -54,6 +63,23 @@ func code(ts *testscript.TestScript, neg bool, args []string) {
 	if got != want {
 		ts.Fatalf("exit code %d, want %d", got, want)
 	}
+}
+
+// busyPort listens on a port until the script's end and writes it into a file
+// in place of the word PORT:
+//
+//	busyport config.yaml
+func busyPort(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 1 {
+		ts.Fatalf("usage: busyport file")
+	}
+	l, err := (&net.ListenConfig{}).Listen(context.Background(), "tcp", "127.0.0.1:0")
+	ts.Check(err)
+	ts.Defer(func() { _ = l.Close() })
+	_, port, err := net.SplitHostPort(l.Addr().String())
+	ts.Check(err)
+	text := strings.ReplaceAll(ts.ReadFile(args[0]), "PORT", port)
+	ts.Check(os.WriteFile(ts.MkAbs(args[0]), []byte(text), 0o600))
 }
 
 // program is a path under which this test binary runs main.

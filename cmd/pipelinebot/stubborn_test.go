@@ -15,11 +15,6 @@ import (
 	"github.com/pipelinebot/pipelinebot/internal/sandbox"
 )
 
-// within is how long a test waits for the end of what was stopped. The promise
-// is two seconds; a machine that is busy with other tests may take longer, so
-// that the promise itself is measured by BenchmarkStop.
-const within = 30 * time.Second
-
 // TestStubbornCommand has the model run a command whose processes ignore the
 // polite signals, leave their session, their group and their parents. None may
 // be left after the stop label, a SIGTERM, or (where the sandbox is
