@@ -87,8 +87,8 @@ func (w *Worker) settle(ctx context.Context, log *slog.Logger, run *checkpoints.
 	if err != nil && !gone {
 		return nil, fmt.Errorf("reading %s: %w", ref, err)
 	}
-	if gone && finalStatus(run.Result) != checkpoints.Cancelled {
-		if err := w.reachable(ctx, ref.Repo); err != nil {
+	if gone && finalStatus(run.Result) != checkpoints.Cancelled && run.Code != codeRepositoryGone {
+		if err := w.findRepository(ctx, log, ref.Repo, run); err != nil {
 			return nil, err
 		}
 	}
@@ -112,6 +112,26 @@ func (w *Worker) settle(ctx context.Context, log *slog.Logger, run *checkpoints.
 		return nil, nil
 	}
 	return next, err
+}
+
+// findRepository fails while the repository cannot be read. One that is gone
+// for good is how the run ends.
+func (w *Worker) findRepository(ctx context.Context, log *slog.Logger, r forge.Repo, run *checkpoints.Run) error {
+	err := w.reachable(ctx, r)
+	if err == nil || !errors.As(err, new(repositoryGone)) {
+		return err
+	}
+	a, gone, keepErr := w.missing(ctx, run.ID)
+	if keepErr != nil {
+		return keepErr
+	}
+	if !gone {
+		return err
+	}
+	log.ErrorContext(ctx, "repository is gone", "error", err)
+	end := goneEnd(*run, a)
+	run.Result, run.Code, run.Reason = end.Result, end.Code, end.Reason
+	return nil
 }
 
 // transition decides where the phase leads. A person who took the label away

@@ -80,8 +80,8 @@ type Options struct {
 // counts as poison and goes to a person.
 const maxStarts = 6
 
-// unreachable is how long a run parks when its issue cannot be read.
-const unreachable = 30 * time.Second
+// finallyStarts is how often the `finally` actions of a poisoned run are tried.
+const finallyStarts = 2
 
 // postTime bounds the writing of a status comment.
 const postTime = 30 * time.Second
@@ -111,7 +111,8 @@ func (w *Worker) Handle(ctx context.Context, tok queue.Token) error {
 	walking, end := context.WithCancelCause(held)
 	fl := &flight{run, end, lose}
 	defer w.flights.take(fl)()
-	defer w.renew(ctx, lease, lose)()
+	stopRenewing := w.renew(ctx, lease, lose)
+	defer stopRenewing()
 
 	log := w.Log.With("run", run.ID, "issue", run.Key, "repo", run.Repo, "phase", run.Phase)
 	over := true
@@ -119,7 +120,10 @@ func (w *Worker) Handle(ctx context.Context, tok queue.Token) error {
 		over, err = w.walk(walking, log, fl, &run, lease)
 	}
 	if over && err == nil {
-		err = w.finish(held, log, run, lease)
+		if err = w.finish(held, log, run, lease); err != nil && held.Err() == nil {
+			stopRenewing()
+			err = w.retryLater(ctx, run, lease, err)
+		}
 	}
 	if errors.Is(err, checkpoints.ErrLost) || errors.Is(context.Cause(held), checkpoints.ErrLost) {
 		return nil // another owner has it; ours is over
@@ -142,22 +146,29 @@ func (w *Worker) renew(ctx context.Context, l checkpoints.Lease, lose context.Ca
 			}
 		}
 	})
-	return func() { cancel(); group.Wait() }
+	return func() { cancel(); group.Wait() } // harmless when called again
+}
+
+// retryLater keeps the lease of a run whose phase could not be finished for as
+// long as the forge asked, or longer each time, so that nobody tries before:
+// the sweep finds it when the lease is over.
+func (w *Worker) retryLater(ctx context.Context, run checkpoints.Run, l checkpoints.Lease, cause error) error {
+	var f *forge.Error
+	if !errors.As(cause, &f) {
+		return cause // a fault of the store, or of ours
+	}
+	rest := pause(w.Lease, run.Starts, cause)
+	if err := w.Store.Renew(context.WithoutCancel(ctx), l, rest); err != nil {
+		return fmt.Errorf("keeping the lease of run %s: %w", run.ID, errors.Join(err, cause))
+	}
+	return fmt.Errorf("%w; the next try is in %s", cause, rest)
 }
 
 // walk runs the flow. over means that the run is Ending and its phase must be
 // finished; run is updated to what the store says.
 func (w *Worker) walk(ctx context.Context, log *slog.Logger, fl *flight, run *checkpoints.Run, l checkpoints.Lease) (over bool, err error) {
-	if run.Starts > maxStarts {
-		ended := checkpoints.Ended{
-			Result: "error", Code: "poison",
-			Reason: fmt.Sprintf("the work was started %d times without completing the step %q", run.Starts-1, run.Next),
-		}
-		if err := w.Store.End(ctx, l, ended); err != nil {
-			return false, fmt.Errorf("ending run %s: %w", run.ID, err)
-		}
-		run.Result, run.Code, run.Reason = ended.Result, ended.Code, ended.Reason
-		return true, nil
+	if over, err := w.poisoned(ctx, fl, run, l); err != nil || over {
+		return over, err
 	}
 	if parked, err := w.admit(ctx, log, fl, *run, l); err != nil || parked {
 		return false, err
@@ -180,6 +191,33 @@ func (w *Worker) walk(ctx context.Context, log *slog.Logger, fl *flight, run *ch
 	}
 	run.Result, run.Code, run.Reason = out.Result, out.Code, out.Reason
 	return true, nil
+}
+
+// poisoned gives up a run that was claimed again and again without completing
+// a node. The walker ends it, so that its `finally` actions run; a run that
+// still comes back is ended without them, since they may be what kills us.
+func (w *Worker) poisoned(ctx context.Context, fl *flight, run *checkpoints.Run, l checkpoints.Lease) (over bool, err error) {
+	if run.Starts <= maxStarts {
+		return false, nil
+	}
+	ended := checkpoints.Ended{
+		Result: "error", Code: "poison",
+		Reason: fmt.Sprintf("the work was started %d times without completing the step %q", maxStarts, run.Next),
+	}
+	if run.Starts <= maxStarts+finallyStarts {
+		fl.end(engine.Cancel(ended))
+		return false, nil
+	}
+	return true, w.giveUp(ctx, run, l, ended)
+}
+
+// giveUp ends a run without the walker.
+func (w *Worker) giveUp(ctx context.Context, run *checkpoints.Run, l checkpoints.Lease, ended checkpoints.Ended) error {
+	if err := w.Store.End(context.WithoutCancel(ctx), l, ended); err != nil {
+		return fmt.Errorf("ending run %s: %w", run.ID, err)
+	}
+	run.Status, run.Result, run.Code, run.Reason = checkpoints.Ending, ended.Result, ended.Code, ended.Reason
+	return nil
 }
 
 // rest tells of a run that was given up for a while.
@@ -213,15 +251,29 @@ func (w *Worker) admit(ctx context.Context, log *slog.Logger, fl *flight, run ch
 	}
 	err = w.CheckLabel(ctx, run)
 	switch {
-	case err == nil, ctx.Err() != nil:
+	case ctx.Err() != nil:
 		return false, nil //nolint:nilerr // the walker settles what ended ctx
+	case err == nil:
+		return false, w.found(ctx, run.ID)
 	case errors.Is(err, flows.ErrLabelGone):
 		fl.end(engine.Cancel{Result: "cancelled", Code: "label-gone", Reason: err.Error()})
 		return false, nil
 	}
-	log.WarnContext(ctx, "issue not readable, parking", "error", err)
+	rest := pause(firstPause, 1, err)
+	if errors.As(err, new(repositoryGone)) {
+		a, gone, err := w.missing(ctx, run.ID)
+		if err != nil {
+			return false, err
+		}
+		if gone {
+			fl.end(engine.Cancel(goneEnd(run, a)))
+			return false, nil
+		}
+		rest = pause(firstPause, a.Tries, err)
+	}
+	log.WarnContext(ctx, "issue not readable, parking", "error", err, "wait", rest.String())
 	now := w.Clock.Now()
-	wait := checkpoints.Wait{Node: run.Next, Since: now, Until: now.Add(unreachable), Why: "GitHub cannot be read: " + err.Error()}
+	wait := checkpoints.Wait{Node: run.Next, Since: now, Until: now.Add(rest), Why: "GitHub cannot be read: " + err.Error()}
 	if err := w.Store.Park(ctx, l, wait); err != nil {
 		return false, fmt.Errorf("parking run %s: %w", run.ID, err)
 	}
@@ -251,15 +303,6 @@ func (w *Worker) CheckLabel(ctx context.Context, run checkpoints.Run) error {
 		return fmt.Errorf("the issue was locked: %w", flows.ErrLabelGone)
 	case !w.Names.Holds(issue.Labels, labels.Phase(run.Phase)):
 		return fmt.Errorf("the %s label was removed: %w", w.Names.For(labels.Phase(run.Phase)), flows.ErrLabelGone)
-	}
-	return nil
-}
-
-// reachable tells an issue that is gone from a repository that the bot cannot
-// see any more: GitHub says 404 to both.
-func (w *Worker) reachable(ctx context.Context, r forge.Repo) error {
-	if _, err := w.Forge.Repository(ctx, r); err != nil {
-		return fmt.Errorf("reading the repository %s: %w", r, err)
 	}
 	return nil
 }

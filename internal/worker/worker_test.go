@@ -64,6 +64,26 @@ func TestPhaseEnds(t *testing.T) {
 	}
 }
 
+// A run whose `finally` actions kill the process, too, ends without them.
+func TestPoisonToTheEnd(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, labels.Default().Plan)
+	w.walk = func(context.Context, checkpoints.Run, checkpoints.Lease) (engine.Outcome, error) {
+		return engine.Outcome{}, errors.New("the process dies here")
+	}
+	run := w.start(labels.Plan)
+	for range 8 {
+		if err := w.handle(run.ID); err == nil {
+			t.Fatal("no error")
+		}
+		w.sweep()
+	}
+	if err := w.handle(run.ID); err != nil {
+		t.Fatal(err)
+	}
+	w.want(run.ID, checkpoints.Failed, "error", "poison")
+}
+
 func TestNotAdmitted(t *testing.T) {
 	t.Parallel()
 	n := labels.Default()
@@ -107,9 +127,8 @@ func TestUnreadableIssueParks(t *testing.T) {
 	t.Parallel()
 	n := labels.Default()
 	for name, change := range map[string]func(*fakeForge){
-		"transient":                  func(f *fakeForge) { f.fail["issue"] = transient() },
-		"denied":                     func(f *fakeForge) { f.fail["issue"] = denied() },
-		"the repository is not seen": func(f *fakeForge) { f.lost = true },
+		"transient": func(f *fakeForge) { f.fail["issue"] = transient() },
+		"denied":    func(f *fakeForge) { f.fail["issue"] = denied() },
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -156,8 +175,11 @@ func TestPoison(t *testing.T) {
 	n := labels.Default()
 	w := newWorld(t, n.Plan)
 	walks := 0
-	w.walk = func(context.Context, checkpoints.Run, checkpoints.Lease) (engine.Outcome, error) {
+	w.walk = func(ctx context.Context, run checkpoints.Run, l checkpoints.Lease) (engine.Outcome, error) {
 		walks++
+		if ctx.Err() != nil {
+			return w.interrupted(ctx, run, l) // where `finally` actions run
+		}
 		return engine.Outcome{}, errors.New("the process dies here")
 	}
 	run := w.start(labels.Plan)
@@ -171,7 +193,7 @@ func TestPoison(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.want(run.ID, checkpoints.Failed, "error", "poison")
-	if walks != 6 || !strings.Contains(w.get(run.ID).Reason, `started 6 times without completing the step "a"`) {
+	if walks != 7 || !strings.Contains(w.get(run.ID).Reason, `started 6 times without completing the step "a"`) {
 		t.Errorf("%d walks, reason %q", walks, w.get(run.ID).Reason)
 	}
 	if diff := cmp.Diff([]string{"+" + n.NeedsHuman, "-" + n.Plan}, w.forge.calls); diff != "" {
