@@ -11,6 +11,7 @@ import (
 	"github.com/pipelinebot/pipelinebot/flows"
 	"github.com/pipelinebot/pipelinebot/internal/app"
 	"github.com/pipelinebot/pipelinebot/internal/config"
+	"github.com/pipelinebot/pipelinebot/phases/markdown"
 )
 
 func (s *shell) flowCommand() *cobra.Command {
@@ -95,7 +96,7 @@ func (s *shell) listFlows(entries []flows.Entry) error {
 		state := "in use"
 		switch {
 		case len(e.Problems) > 0:
-			state = fmt.Sprintf("invalid, %d problems", len(e.Problems))
+			state = "invalid, " + markdown.Count(len(e.Problems), "problem")
 		case !e.Wins:
 			state = "overridden"
 		}
@@ -126,7 +127,7 @@ func (s *shell) checkFlows(c *flows.Catalog, args []string) error {
 		}
 	}
 	if bad > 0 {
-		return usage("%d of %d flows are invalid", bad, len(entries))
+		return usage("%d of %s invalid", bad, markdown.Count(len(entries), "flow"))
 	}
 	return nil
 }

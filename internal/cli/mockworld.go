@@ -13,6 +13,7 @@ import (
 	"github.com/pipelinebot/pipelinebot/internal/demo"
 	"github.com/pipelinebot/pipelinebot/internal/mockworld/scenario"
 	"github.com/pipelinebot/pipelinebot/internal/replay"
+	"github.com/pipelinebot/pipelinebot/phases/markdown"
 )
 
 // worldTime is how long a served world may take to tell its story.
@@ -135,9 +136,10 @@ func (s *shell) printWorld(rep scenario.Report) {
 	fmt.Fprintf(s.Out, "\nthe story has ended; stop me to end the world\n%s", rep)
 	for _, name := range slices.Sorted(maps.Keys(rep.Seen.World.Repos)) {
 		r := rep.Seen.World.Repos[name]
-		fmt.Fprintf(s.Out, "%s: %d issues, %d pull requests, %d branches\n", name, len(r.Issues), len(r.Pulls), len(r.Branches))
+		fmt.Fprintf(s.Out, "%s: %s, %s, %s\n", name, markdown.Count(len(r.Issues), "issue"),
+			markdown.Count(len(r.Pulls), "pull request"), markdown.Count(len(r.Branches), "branch"))
 		for _, i := range r.Issues {
-			fmt.Fprintf(s.Out, "  #%d %s: %v, %d comments\n", i.Number, i.Title, i.Labels, len(i.Comments))
+			fmt.Fprintf(s.Out, "  #%d %s: %v, %s\n", i.Number, i.Title, i.Labels, markdown.Count(len(i.Comments), "comment"))
 		}
 	}
 }

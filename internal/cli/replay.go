@@ -15,6 +15,7 @@ import (
 
 	"github.com/pipelinebot/pipelinebot/internal/mockworld/scenario"
 	"github.com/pipelinebot/pipelinebot/internal/replay"
+	"github.com/pipelinebot/pipelinebot/phases/markdown"
 )
 
 func (s *shell) replayCommand() *cobra.Command {
@@ -140,10 +141,10 @@ func (r *replayer) all(ctx context.Context, scenarios []*scenario.Scenario, para
 	if r.json {
 		r.emit(map[string]any{"passed": good, "failed": bad, "worlds": len(scenarios), "took_ns": time.Since(began)})
 	} else {
-		fmt.Fprintf(r.Out, "%d worlds in %s\n%d passed, %d failed\n", len(scenarios), time.Since(began).Round(time.Millisecond), good, bad)
+		fmt.Fprintf(r.Out, "%s in %s\n%d passed, %d failed\n", markdown.Count(len(scenarios), "world"), time.Since(began).Round(time.Millisecond), good, bad)
 	}
 	if bad > 0 {
-		return said("%d of %d scenarios did not end as expected", bad, len(scenarios))
+		return said("%d of %s did not end as expected", bad, markdown.Count(len(scenarios), "scenario"))
 	}
 	return nil
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/pipelinebot/pipelinebot/checkpoints"
 	"github.com/pipelinebot/pipelinebot/internal/app"
+	"github.com/pipelinebot/pipelinebot/phases/markdown"
 )
 
 // runView is a run as JSON, without its definition.
@@ -49,8 +50,9 @@ func (s *shell) printRun(run checkpoints.Run) {
 	if run.Result != "" || run.Reason != "" {
 		fmt.Fprintf(s.Out, "result   %s\n", ending(run))
 	}
-	fmt.Fprintf(s.Out, "cost     %s, %d tokens, %d model calls, %d tool calls\n\n",
-		dollars(run.Spent.MicroUSD), run.Spent.Tokens(), run.Spent.ModelCalls, run.Spent.ToolCalls)
+	fmt.Fprintf(s.Out, "cost     %s, %s, %s, %s\n\n",
+		dollars(run.Spent.MicroUSD), markdown.Count(int(run.Spent.Tokens()), "token"),
+		markdown.Count(int(run.Spent.ModelCalls), "model call"), markdown.Count(int(run.Spent.ToolCalls), "tool call"))
 }
 
 // waiting says what a parked run waits for.

@@ -10,6 +10,7 @@ import (
 	"github.com/pipelinebot/pipelinebot/phases/blob"
 	"github.com/pipelinebot/pipelinebot/phases/gates"
 	"github.com/pipelinebot/pipelinebot/phases/issue"
+	"github.com/pipelinebot/pipelinebot/phases/markdown"
 	"github.com/pipelinebot/pipelinebot/phases/plandoc"
 	"github.com/pipelinebot/pipelinebot/phases/tree"
 )
@@ -48,7 +49,7 @@ func (p phase) checkDiff() flows.Action {
 				return flows.Result{}, err
 			}
 			blocked := gates.Fatal(found)
-			note := fmt.Sprintf("%d files, nothing forbidden", len(d.Files))
+			note := markdown.Count(len(d.Files), "file") + ", nothing forbidden"
 			if blocked {
 				note = "refused: " + summary(found)
 			}
@@ -135,7 +136,7 @@ func (p phase) noProgress() flows.Action {
 			}
 			r := flows.Result{Note: fmt.Sprintf("attempt %d differs from those before", len(history))}
 			if stuck {
-				r = issue.End("no_progress", "no-progress", "Stopped after %d attempts, since %s.", len(history), what)
+				r = issue.End("no_progress", "no-progress", "Stopped after %s, since %s.", markdown.Count(len(history), "attempt"), what)
 			}
 			if r.Delta == nil {
 				r.Delta = flows.Delta{}
@@ -189,7 +190,7 @@ func (p phase) giveUp() flows.Action {
 				}
 				why = ev.Reason
 			}
-			return issue.End(issue.NeedsHuman, "attempts-used-up", "%d attempts did not get there; the last one: %s.", c.In.Int("attempt"), why), nil
+			return issue.End(issue.NeedsHuman, "attempts-used-up", "%s did not get there; the last one: %s.", markdown.Count(c.In.Int("attempt"), "attempt"), why), nil
 		},
 	}
 }

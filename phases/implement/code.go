@@ -11,6 +11,7 @@ import (
 	"github.com/pipelinebot/pipelinebot/phases/blob"
 	"github.com/pipelinebot/pipelinebot/phases/gates"
 	"github.com/pipelinebot/pipelinebot/phases/issue"
+	"github.com/pipelinebot/pipelinebot/phases/markdown"
 	"github.com/pipelinebot/pipelinebot/phases/plandoc"
 	"github.com/pipelinebot/pipelinebot/phases/tree"
 )
@@ -82,7 +83,7 @@ func (p phase) code() flows.Action {
 					"work_ref": saved.Patch, "diff_ref": saved.Diff, "report_ref": a,
 					"attempt": n, "blocked": false, "passed": false,
 				},
-				Note: fmt.Sprintf("attempt %d: %d files, +%d -%d lines, %d turns", n, len(saved.Files), added, deleted, log.Turns),
+				Note: fmt.Sprintf("attempt %d: %s, +%d -%d lines, %s", n, markdown.Count(len(saved.Files), "file"), added, deleted, markdown.Count(log.Turns, "turn")),
 			}, nil
 		}),
 	}

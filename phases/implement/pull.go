@@ -126,7 +126,7 @@ func pullBody(number int, d plandoc.Document, hash string, before, after gates.E
 		b.WriteString(evidenceRow("before", before))
 	}
 	b.WriteString(evidenceRow("after", after))
-	fmt.Fprintf(&b, "\n%d files changed, %d lines added, %d removed.\n", len(sum.Files), added, deleted)
+	fmt.Fprintf(&b, "\n%s changed, %s added, %d removed.\n", markdown.Count(len(sum.Files), "file"), markdown.Count(added, "line"), deleted)
 	if len(found) > 0 {
 		b.WriteString("\n### Worth a look\n\n")
 		for _, f := range found {

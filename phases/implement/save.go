@@ -9,6 +9,7 @@ import (
 	"github.com/pipelinebot/pipelinebot/internal/workspace"
 	"github.com/pipelinebot/pipelinebot/phases/blob"
 	"github.com/pipelinebot/pipelinebot/phases/gates"
+	"github.com/pipelinebot/pipelinebot/phases/markdown"
 	"github.com/pipelinebot/pipelinebot/phases/tree"
 )
 
@@ -85,5 +86,5 @@ func (p phase) save(ctx context.Context, c flows.Call) (string, error) {
 			return "", fmt.Errorf("recording that the work is on %s: %w", branch, err)
 		}
 	}
-	return fmt.Sprintf("the unfinished work (%d files) is on branch %s", len(d.Files), branch), nil
+	return fmt.Sprintf("the unfinished work (%s) is on branch %s", markdown.Count(len(d.Files), "file"), branch), nil
 }

@@ -2,10 +2,10 @@ package issue
 
 import (
 	"context"
-	"fmt"
 
 	"github.com/pipelinebot/pipelinebot/flows"
 	"github.com/pipelinebot/pipelinebot/phases/blob"
+	"github.com/pipelinebot/pipelinebot/phases/markdown"
 )
 
 // SnapshotAction is the first node of a phase: it reads the issue as it is
@@ -34,7 +34,7 @@ func SnapshotAction(name string, r Reader) flows.Action {
 			}
 			return flows.Result{
 				Delta: flows.Delta{"issue_ref": a, "text_hash": s.TextHash},
-				Note:  fmt.Sprintf("read the issue and %d comments", len(s.Comments)),
+				Note:  "read the issue and " + markdown.Count(len(s.Comments), "comment"),
 			}, nil
 		}),
 	}

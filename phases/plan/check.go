@@ -14,6 +14,7 @@ import (
 	"github.com/pipelinebot/pipelinebot/internal/workspace"
 	"github.com/pipelinebot/pipelinebot/phases/gates"
 	"github.com/pipelinebot/pipelinebot/phases/issue"
+	"github.com/pipelinebot/pipelinebot/phases/markdown"
 	"github.com/pipelinebot/pipelinebot/phases/plandoc"
 	"github.com/pipelinebot/pipelinebot/phases/tree"
 )
@@ -52,7 +53,7 @@ func (p phase) check() flows.Action {
 			if err != nil {
 				return flows.Result{}, err
 			}
-			return withProblems(ctx, c, problems, fmt.Sprintf("%d problems found by rule", len(problems)))
+			return withProblems(ctx, c, problems, markdown.Count(len(problems), "problem")+" found by rule")
 		}),
 	}
 }
@@ -63,7 +64,7 @@ func problemsOf(d plandoc.Document, s Settings, look func(name string) (exists, 
 	var problems []string
 	say := func(format string, args ...any) { problems = append(problems, fmt.Sprintf(format, args...)) }
 	if len(d.Steps) > s.MaxSteps {
-		say("the plan has %d steps, at most %d are allowed: plan a smaller change", len(d.Steps), s.MaxSteps)
+		say("the plan has %s, at most %d are allowed: plan a smaller change", markdown.Count(len(d.Steps), "step"), s.MaxSteps)
 	}
 	if len(d.Acceptance) == 0 {
 		say("the plan does not say what must hold when it is done")

@@ -10,6 +10,7 @@ import (
 	"github.com/pipelinebot/pipelinebot/phases/actuators"
 	"github.com/pipelinebot/pipelinebot/phases/blob"
 	"github.com/pipelinebot/pipelinebot/phases/issue"
+	"github.com/pipelinebot/pipelinebot/phases/markdown"
 	"github.com/pipelinebot/pipelinebot/phases/plandoc"
 )
 
@@ -83,7 +84,7 @@ func (p phase) critique() flows.Action {
 				return flows.Result{}, fmt.Errorf("criticising the plan: %w", err)
 			}
 			problems := q.problems()
-			return withProblems(ctx, c, problems, fmt.Sprintf("%d findings, %d of them serious", len(q.Findings), len(problems)))
+			return withProblems(ctx, c, problems, fmt.Sprintf("%s, %d of them serious", markdown.Count(len(q.Findings), "finding"), len(problems)))
 		}),
 	}
 }

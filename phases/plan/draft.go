@@ -9,6 +9,7 @@ import (
 	"github.com/pipelinebot/pipelinebot/phases/actuators"
 	"github.com/pipelinebot/pipelinebot/phases/blob"
 	"github.com/pipelinebot/pipelinebot/phases/issue"
+	"github.com/pipelinebot/pipelinebot/phases/markdown"
 	"github.com/pipelinebot/pipelinebot/phases/plandoc"
 )
 
@@ -58,7 +59,8 @@ func (p phase) draft() flows.Action {
 			}
 			return flows.Result{
 				Delta: flows.Delta{"plan_ref": a, "plan_hash": hash, "drafts": c.In.Int("drafts") + 1},
-				Note:  fmt.Sprintf("draft %d: %d steps, %d files, %d tests", c.In.Int("drafts")+1, len(d.Steps), len(d.Files), len(d.Tests)),
+				Note: fmt.Sprintf("draft %d: %s, %s, %s", c.In.Int("drafts")+1,
+					markdown.Count(len(d.Steps), "step"), markdown.Count(len(d.Files), "file"), markdown.Count(len(d.Tests), "test")),
 			}, nil
 		}),
 	}

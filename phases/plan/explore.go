@@ -10,6 +10,7 @@ import (
 	"github.com/pipelinebot/pipelinebot/phases/actuators"
 	"github.com/pipelinebot/pipelinebot/phases/blob"
 	"github.com/pipelinebot/pipelinebot/phases/issue"
+	"github.com/pipelinebot/pipelinebot/phases/markdown"
 	"github.com/pipelinebot/pipelinebot/phases/plandoc"
 	"github.com/pipelinebot/pipelinebot/phases/tree"
 )
@@ -118,7 +119,7 @@ func (p phase) explore() flows.Action {
 			}
 			return flows.Result{
 				Delta: flows.Delta{"notes_ref": a},
-				Note:  fmt.Sprintf("%d findings in %d turns", len(notes.Findings), log.Turns),
+				Note:  fmt.Sprintf("%s in %s", markdown.Count(len(notes.Findings), "finding"), markdown.Count(log.Turns, "turn")),
 			}, nil
 		}),
 	}

@@ -8,6 +8,7 @@ import (
 	"github.com/pipelinebot/pipelinebot/internal/forge"
 	"github.com/pipelinebot/pipelinebot/phases/blob"
 	"github.com/pipelinebot/pipelinebot/phases/issue"
+	"github.com/pipelinebot/pipelinebot/phases/markdown"
 	"github.com/pipelinebot/pipelinebot/phases/tree"
 )
 
@@ -107,7 +108,7 @@ func (p phase) fetch() flows.Action {
 			added, deleted := saved.Lines()
 			return flows.Result{
 				Delta: flows.Delta{"full_ref": saved.Patch, "diff_ref": saved.Diff},
-				Note:  fmt.Sprintf("%d files, +%d -%d lines", len(saved.Files), added, deleted),
+				Note:  fmt.Sprintf("%s, +%d -%d lines", markdown.Count(len(saved.Files), "file"), added, deleted),
 			}, nil
 		}),
 	}

@@ -8,6 +8,7 @@ import (
 	"github.com/pipelinebot/pipelinebot/phases/blob"
 	"github.com/pipelinebot/pipelinebot/phases/gates"
 	"github.com/pipelinebot/pipelinebot/phases/issue"
+	"github.com/pipelinebot/pipelinebot/phases/markdown"
 )
 
 // The verdicts.
@@ -63,7 +64,7 @@ func rule(b basis) ruling {
 	}
 	request := func(format string, args ...any) ruling {
 		if b.round >= b.maxRounds {
-			return end(human, "After %d rounds of review there is still this: %s", b.round, fmt.Sprintf(format, args...))
+			return end(human, "After %s of review there is still this: %s", markdown.Count(b.round, "round"), fmt.Sprintf(format, args...))
 		}
 		return end(changes, format, args...)
 	}

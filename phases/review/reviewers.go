@@ -8,6 +8,7 @@ import (
 	"github.com/pipelinebot/pipelinebot/phases/actuators"
 	"github.com/pipelinebot/pipelinebot/phases/blob"
 	"github.com/pipelinebot/pipelinebot/phases/issue"
+	"github.com/pipelinebot/pipelinebot/phases/markdown"
 	"github.com/pipelinebot/pipelinebot/phases/plandoc"
 	"github.com/pipelinebot/pipelinebot/phases/tree"
 )
@@ -47,7 +48,7 @@ func (p phase) reviewer(name, prompt, system, key string) flows.Action {
 			}
 			return flows.Result{
 				Delta: flows.Delta{key: a},
-				Note:  fmt.Sprintf("%d findings, %d of them serious, %d turns", len(f.Findings), len(blocking(f.Findings)), log.Turns),
+				Note:  fmt.Sprintf("%s, %d of them serious, %s", markdown.Count(len(f.Findings), "finding"), len(blocking(f.Findings)), markdown.Count(log.Turns, "turn")),
 			}, nil
 		}),
 	}
@@ -137,7 +138,7 @@ func (p phase) synthesis() flows.Action {
 			}
 			return flows.Result{
 				Delta: flows.Delta{"judged_ref": a},
-				Note:  fmt.Sprintf("%d findings, %d of them serious", len(joined.Findings), len(blocking(joined.Findings))),
+				Note:  fmt.Sprintf("%s, %d of them serious", markdown.Count(len(joined.Findings), "finding"), len(blocking(joined.Findings))),
 			}, nil
 		}),
 	}

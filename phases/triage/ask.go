@@ -29,7 +29,7 @@ func (p phase) ask() flows.Action {
 			if _, err := issue.Say(ctx, c, speaker{p.Reader, p.Speaker}, p.Scrub, "question", marker, question(missing)); err != nil {
 				return flows.Result{}, fmt.Errorf("asking for what is missing: %w", err)
 			}
-			return flows.Result{Note: fmt.Sprintf("asked %d questions", len(missing))}, nil
+			return flows.Result{Note: "asked " + markdown.Count(len(missing), "question")}, nil
 		}),
 	}
 }
