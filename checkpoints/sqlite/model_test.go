@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -44,6 +45,17 @@ func (s *side) known(id string) string {
 	return id
 }
 
+// childKey is a key without the random id of the parent in it.
+func (s *side) childKey(r checkpoints.Run) string {
+	return strings.Replace(r.Key, r.Parent, s.known(r.Parent), 1)
+}
+
+// words replaces the id at the end of a reason.
+func (s *side) words(reason string) string {
+	i := strings.LastIndex(reason, " ") + 1
+	return reason[:i] + s.known(reason[i:])
+}
+
 // learn keeps the id of a run that may be new.
 func (s *side) learn(id string) {
 	if id != "" && s.known(id) == id {
@@ -71,8 +83,14 @@ func (s *side) view(ctx context.Context) (out []any) {
 	for _, r := range runs {
 		history, err := s.History(ctx, r.ID)
 		pending, err2 := s.Pending(ctx, r.ID, "approval")
+		branches, err3 := s.Branches(ctx, r.ID)
+		audits, err4 := s.Audits(ctx, r.ID)
+		for i := range audits {
+			audits[i].RunID = s.known(audits[i].RunID)
+		}
 		r.ID, r.Lineage = s.known(r.ID), s.known(r.Lineage)
-		out = append(out, r, history, class(err), pending, class(err2))
+		r.Key, r.Parent, r.Replaces, r.Reason = s.childKey(r), s.known(r.Parent), s.known(r.Replaces), s.words(r.Reason)
+		out = append(out, r, history, class(err), pending, class(err2), branches, class(err3), audits, class(err4))
 	}
 	tokens := []string{} // a queue gives them in any order
 	for _, t := range s.tokens {
@@ -97,6 +115,20 @@ func draw(t *rapid.T, now time.Time) (string, op) {
 	if small == 0 {
 		req.Trigger = "trigger/" + key
 	}
+	policy := rapid.SampledFrom([]string{"", "", "queue", "replace", "reject"}).Draw(t, "policy")
+	if policy != "" {
+		req.Concurrency, req.OnConflict = "c", policy
+	}
+	child := rapid.IntRange(0, 3).Draw(t, "child") == 0
+	start := func(s *side) checkpoints.StartReq {
+		q := req
+		if child {
+			q.Parent, q.Counted = s.id(i), small > 1
+			q.Key = "child of " + s.id(i) + key
+		}
+		return q
+	}
+	keep := rapid.IntRange(0, 2).Draw(t, "keep")
 	wait := checkpoints.Wait{Node: "b", Since: now}
 	if small%2 == 0 {
 		wait.Event = "approval"
@@ -107,7 +139,7 @@ func draw(t *rapid.T, now time.Time) (string, op) {
 	ended := checkpoints.Ended{Result: "r", Code: "c", Reason: key}
 	ops := map[string]op{
 		"start": func(ctx context.Context, s *side) (any, error) {
-			r, err := s.Start(ctx, req)
+			r, err := s.Start(ctx, start(s))
 			s.learn(r.ID)
 			return s.known(r.ID), err
 		},
@@ -150,7 +182,8 @@ func draw(t *rapid.T, now time.Time) (string, op) {
 		"finish": func(ctx context.Context, s *side) (any, error) {
 			var next *checkpoints.StartReq
 			if small > 0 {
-				next = &req
+				q := start(s)
+				next = &q
 			}
 			r, err := s.Finish(ctx, s.lease(i), checkpoints.Done, next)
 			if r == nil {
@@ -169,11 +202,22 @@ func draw(t *rapid.T, now time.Time) (string, op) {
 		},
 		"expire": func(ctx context.Context, s *side) (any, error) { return nil, s.ExpireAll(ctx) },
 		"prune": func(ctx context.Context, s *side) (any, error) {
-			return s.Prune(ctx, checkpoints.Retention{Before: now.Add(-time.Duration(small) * time.Minute)})
+			return s.Prune(ctx, checkpoints.Retention{Before: now.Add(-time.Duration(small) * time.Minute), Keep: keep})
+		},
+		"branch": func(ctx context.Context, s *side) (any, error) {
+			return nil, s.PutBranch(ctx, s.lease(i), checkpoints.BranchRecord{Fanout: "f", Visit: int(small), Branch: key, Began: now})
+		},
+		"audit": func(ctx context.Context, s *side) (any, error) {
+			return nil, s.AddAudit(ctx, checkpoints.AuditLine{RunID: s.id(i), By: key, What: "approve"})
+		},
+		"accept": func(ctx context.Context, s *side) (any, error) {
+			return nil, s.Accept(ctx, s.id(i), map[string]string{"a": key}, "ann")
 		},
 		"reserve": func(ctx context.Context, s *side) (any, error) {
 			limit := int64(5)
-			r, err := s.Reserve(ctx, s.lease(i), "a", checkpoints.Usage{MicroUSD: small}, checkpoints.Limits{Issue: checkpoints.Limit{MicroUSD: &limit}})
+			r, err := s.Reserve(ctx, s.lease(i), "a", checkpoints.Usage{MicroUSD: small}, checkpoints.Limits{
+				Issue: checkpoints.Limit{MicroUSD: &limit}, Ancestors: map[string]checkpoints.Limit{s.id(int(small)): {MicroUSD: &limit}},
+			})
 			if err == nil {
 				s.held = append(s.held, r)
 			}
@@ -187,7 +231,8 @@ func draw(t *rapid.T, now time.Time) (string, op) {
 		},
 	}
 	names := []string{"start", "claim", "claim", "commit", "commit", "park", "halt", "end", "renew", "release", "finish", "finish",
-		"wake", "cancel", "deliver", "deliver", "sweep", "sweep", "expire", "prune", "reserve", "settle"}
+		"wake", "cancel", "deliver", "deliver", "sweep", "sweep", "expire", "prune", "reserve", "settle",
+		"start", "branch", "audit", "accept"}
 	name := rapid.SampledFrom(names).Draw(t, "op")
 	return name, ops[name]
 }

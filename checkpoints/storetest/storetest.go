@@ -46,6 +46,7 @@ func Run(t *testing.T, open New) {
 		"Sweep": sweepCases(), "Cancel": cancelCases(), "List": listCases(),
 		"Prune": pruneCases(), "Ledger": ledgerCases(), "Effect": effectCases(),
 		"Stop": stopCases(), "Inbox": inboxCases(), "Context": contextCases(),
+		"Concurrency": concurrencyCases(), "Child": childCases(), "Record": recordCases(), "Retention": retentionCases(),
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
