@@ -6,8 +6,10 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/pipelinebot/pipelinebot/internal/app"
 	"github.com/pipelinebot/pipelinebot/internal/config"
 	"github.com/pipelinebot/pipelinebot/internal/strictyaml"
+	"github.com/pipelinebot/pipelinebot/phases/markdown"
 )
 
 func (s *shell) configCommand() *cobra.Command {
@@ -39,16 +41,21 @@ func (s *shell) configCheck() error {
 		for _, p := range problems {
 			s.emit(p)
 		}
-		return usage("%d problems in %s", len(problems), s.config)
+		return usage("%s in %s", markdown.Count(len(problems), "problem"), s.config)
 	}
 	if err != nil {
 		return &exitError{ExitUsage, err}
 	}
+	doubts := app.ModelDoubts(cfg)
 	if s.json {
-		s.emit(map[string]any{"ok": true, "file": cfg.Path})
+		s.emit(map[string]any{"ok": true, "file": cfg.Path, "doubts": doubts})
 		return nil
 	}
-	fmt.Fprintf(s.Out, "%s is fine: %d repositories, %d workers, data in %s\n", cfg.Path, len(cfg.Repositories), cfg.Workers, cfg.DataDir)
+	fmt.Fprintf(s.Out, "%s is fine: %s, %s, data in %s\n", cfg.Path,
+		markdown.Count(len(cfg.Repositories), "repository"), markdown.Count(cfg.Workers, "worker"), cfg.DataDir)
+	for _, d := range doubts {
+		fmt.Fprintf(s.Out, "but: %s\n", d)
+	}
 	return nil
 }
 
@@ -58,7 +65,11 @@ func (s *shell) configPrint() error {
 		return err
 	}
 	if s.json {
-		s.emit(cfg.View())
+		v, err := cfg.View()
+		if err != nil {
+			return err
+		}
+		s.emit(v)
 		return nil
 	}
 	out, err := cfg.YAML()

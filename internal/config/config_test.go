@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -167,6 +168,30 @@ models: {backends: {main: {driver: anthropic, api_key_env: ABSENT}}, default: {m
 	}
 	if _, err := config.LoadWithoutSecrets(filepath.Join(t.TempDir(), "absent.yaml")); !errors.Is(err, config.ErrNoFile) {
 		t.Errorf("no file: %v, want ErrNoFile", err)
+	}
+}
+
+// What is printed can be read by people, and read back by the program.
+func TestPrintedForm(t *testing.T) {
+	t.Parallel()
+	cfg, err := config.Parse("config.yaml", []byte(strings.Replace(minimal, "repositories:", "repositories: # one with tests\n", 1)), env)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cfg.Repositories[0].Tests = &config.Tests{Command: []string{"make", "test"}, Timeout: 90 * time.Second}
+	out, err := cfg.YAML()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"timeout: 1m30s", "poll_interval: 30s"} {
+		if !strings.Contains(string(out), want) {
+			t.Errorf("the output lacks %q:\n%s", want, out)
+		}
+	}
+	for _, bad := range []string{"null", "90000000000"} {
+		if strings.Contains(string(out), bad) {
+			t.Errorf("the output has %q:\n%s", bad, out)
+		}
 	}
 }
 

@@ -13,9 +13,23 @@ import (
 )
 
 // View is the configuration in force, defaults included, as the file would
-// say it; secrets are stars.
-func (c *Config) View() map[string]any {
-	r := c.raw
+// say it; secrets are stars, durations text, and what is not set is left out.
+func (c *Config) View() (map[string]any, error) {
+	encoded, err := json.Marshal(c.view())
+	if err != nil {
+		return nil, fmt.Errorf("encoding the configuration: %w", err)
+	}
+	var plain map[string]any
+	d := json.NewDecoder(bytes.NewReader(encoded))
+	d.UseNumber()
+	if err := d.Decode(&plain); err != nil {
+		return nil, fmt.Errorf("encoding the configuration: %w", err)
+	}
+	tidy(plain)
+	return plain, nil
+}
+
+func (c *Config) view() map[string]any {
 	gh := map[string]any{
 		"base_url": c.GitHub.BaseURL, "webhooks": c.GitHub.Webhooks, "poll_interval": c.GitHub.PollInterval.String(),
 		"writes_per_minute": c.GitHub.WritesPerMinute, "ca_file": c.GitHub.CAFile, "webhook_secrets": c.GitHub.WebhookSecrets,
@@ -35,14 +49,14 @@ func (c *Config) View() map[string]any {
 	}
 	return map[string]any{
 		"data_dir": c.DataDir, "flows_dir": c.FlowsDir, "workers": c.Workers, "server": map[string]any{"listen": c.Listen},
-		"github": gh, "repositories": r.Repositories, "labels": c.labelView(), "permissions": permissions,
+		"github": gh, "repositories": c.repositoryView(), "labels": c.labelView(), "permissions": permissions,
 		"bots": map[string]any{"allow": c.AllowedBots}, "models": c.modelView(),
 		"budgets": map[string]any{"run": limitView(c.Limits.Run), "issue": limitView(c.Limits.Issue), "day": limitView(c.Limits.Day)},
 		"phases": map[string]any{
 			"triage": map[string]any{"min_text": c.Triage.MinText},
 			"implement": map[string]any{
 				"max_files": c.Implement.MaxFiles, "max_lines": c.Implement.MaxLines, "protected": c.Implement.Protected,
-				"allow_workflows": c.Implement.AllowWorkflows, "commands": c.Implement.Commands, "tests": RawTests(c.Implement.Tests),
+				"allow_workflows": c.Implement.AllowWorkflows, "commands": c.Implement.Commands, "tests": testsView(c.Implement.Tests),
 			},
 			"review": map[string]any{"max_rounds": c.Review.MaxRounds},
 		},
@@ -50,6 +64,24 @@ func (c *Config) View() map[string]any {
 		"git":     map[string]any{"name": c.Git.Name, "email": c.Git.Email, "sign_off": c.Git.SignOff},
 		"store":   map[string]any{"synchronous": c.Store.Synchronous},
 		"log":     map[string]any{"level": c.Log.Level, "format": c.Log.Format},
+	}
+}
+
+func (c *Config) repositoryView() []map[string]any {
+	views := []map[string]any{}
+	for _, r := range c.Repositories {
+		v := map[string]any{"name": r.Repo.String()}
+		if r.Tests != nil {
+			v["tests"] = testsView(*r.Tests)
+		}
+		views = append(views, v)
+	}
+	return views
+}
+
+func testsView(t Tests) map[string]any {
+	return map[string]any{
+		"command": t.Command, "timeout": t.Timeout.String(), "network": t.Network, "allow_unknown_count": t.AllowUnknownCount,
 	}
 }
 
@@ -92,30 +124,28 @@ func limitView(l checkpoints.Limit) map[string]any {
 
 // YAML renders View.
 func (c *Config) YAML() ([]byte, error) {
-	// Through JSON, so that both outputs name and hide the same things.
-	encoded, err := json.Marshal(c.View())
+	v, err := c.View()
 	if err != nil {
-		return nil, fmt.Errorf("encoding the configuration: %w", err)
+		return nil, err
 	}
-	var plain any
-	d := json.NewDecoder(bytes.NewReader(encoded))
-	d.UseNumber()
-	if err := d.Decode(&plain); err != nil {
-		return nil, fmt.Errorf("encoding the configuration: %w", err)
-	}
-	return yaml.Marshal(numbers(plain))
+	return yaml.Marshal(v)
 }
 
-// numbers turns json.Number into what YAML prints without quotes.
-func numbers(v any) any {
+// tidy drops nulls and turns json.Number into what both outputs print without
+// quotes.
+func tidy(v any) any {
 	switch x := v.(type) {
 	case map[string]any:
 		for k := range x {
-			x[k] = numbers(x[k])
+			if x[k] == nil {
+				delete(x, k)
+				continue
+			}
+			x[k] = tidy(x[k])
 		}
 	case []any:
 		for i := range x {
-			x[i] = numbers(x[i])
+			x[i] = tidy(x[i])
 		}
 	case json.Number:
 		if n, err := x.Int64(); err == nil {
