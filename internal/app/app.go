@@ -64,7 +64,7 @@ type App struct {
 // do so.
 func New(ctx context.Context, cfg *config.Config, o Options) (_ *App, err error) {
 	if err := os.MkdirAll(cfg.DataDir, 0o700); err != nil {
-		return nil, fmt.Errorf("making the data folder: %w", err)
+		return nil, setup(fmt.Errorf("making the data folder: %w: correct its rights, or set another data_dir", err))
 	}
 	a := &App{Options: o, cfg: cfg, clock: clock.Real{}, scrub: secret.NewScrubber(secretsOf(cfg)...)}
 	a.store, err = sqlite.Open(ctx, sqlite.Options{
@@ -72,7 +72,7 @@ func New(ctx context.Context, cfg *config.Config, o Options) (_ *App, err error)
 		Synchronous: sqlite.Synchronous(cfg.Store.Synchronous), Logger: o.Log,
 	})
 	if err != nil {
-		return nil, err
+		return nil, setup(err)
 	}
 	defer func() {
 		if err != nil {
@@ -81,14 +81,14 @@ func New(ctx context.Context, cfg *config.Config, o Options) (_ *App, err error)
 	}()
 	a.queue, err = river.New(ctx, river.Options{DB: a.store.DB(), Workers: cfg.Workers, Logger: o.Log})
 	if err != nil {
-		return nil, err
+		return nil, setup(err)
 	}
 	a.store.SetEnqueuer(a.queue.Enqueue)
 	if a.forge, err = newForge(cfg, a.scrub, o.Log); err != nil {
-		return nil, err
+		return nil, setup(err)
 	}
 	if err := a.assemble(); err != nil { //nolint:contextcheck // the sandbox's probe has a deadline of its own
-		return nil, err
+		return nil, setup(err)
 	}
 	return a, nil
 }

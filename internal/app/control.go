@@ -33,7 +33,11 @@ type Reader interface {
 
 // OpenReader opens the store to read beside a daemon.
 func OpenReader(ctx context.Context, cfg *config.Config) (Reader, error) {
-	return sqlite.Open(ctx, sqlite.Options{Path: filepath.Join(cfg.DataDir, databaseFile), Mode: sqlite.ReadOnly})
+	s, err := sqlite.Open(ctx, sqlite.Options{Path: filepath.Join(cfg.DataDir, databaseFile), Mode: sqlite.ReadOnly})
+	if err != nil {
+		return nil, setup(err)
+	}
+	return s, nil
 }
 
 // What FindRun fails with; the texts say what to do.
@@ -84,7 +88,7 @@ func FindRun(ctx context.Context, r Reader, id string) (checkpoints.Run, error) 
 func Send(ctx context.Context, cfg *config.Config, ev forge.Event) (rowID string, err error) {
 	store, err := sqlite.Open(ctx, sqlite.Options{Path: filepath.Join(cfg.DataDir, databaseFile), Mode: sqlite.Shared})
 	if err != nil {
-		return "", err
+		return "", setup(err)
 	}
 	defer func() { _ = store.Close() }()
 	q, err := river.New(ctx, river.Options{DB: store.DB()})

@@ -44,7 +44,7 @@ func (a *App) Run(ctx context.Context) (err error) {
 	}
 	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", a.cfg.Listen)
 	if err != nil {
-		return fmt.Errorf("listening on %s: %w", a.cfg.Listen, err)
+		return setup(fmt.Errorf("listening on %s: %w: end what listens there, or set another server.listen", a.cfg.Listen, err))
 	}
 	server := &http.Server{
 		Handler: a.routes(), ReadHeaderTimeout: 10 * time.Second, ReadTimeout: 15 * time.Second, IdleTimeout: 2 * time.Minute,

@@ -19,6 +19,7 @@ import (
 
 	"github.com/pipelinebot/pipelinebot/checkpoints"
 	"github.com/pipelinebot/pipelinebot/flows"
+	"github.com/pipelinebot/pipelinebot/internal/app"
 	"github.com/pipelinebot/pipelinebot/internal/config"
 	"github.com/pipelinebot/pipelinebot/internal/strictyaml"
 )
@@ -105,7 +106,7 @@ func exitCode(err error) int {
 		return e.code
 	case errors.Is(err, checkpoints.ErrInUse):
 		return ExitBusy
-	case errors.Is(err, checkpoints.ErrNewer), errors.As(err, &yaml), errors.As(err, &flow):
+	case errors.Is(err, app.ErrSetup), errors.Is(err, checkpoints.ErrNewer), errors.As(err, &yaml), errors.As(err, &flow):
 		return ExitUsage
 	}
 	return ExitNo

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"text/tabwriter"
 
 	"github.com/spf13/cobra"
@@ -74,9 +73,6 @@ func (s *shell) withReader(ctx context.Context, f func(app.Reader, *config.Confi
 		return &exitError{ExitUsage, err}
 	}
 	r, err := app.OpenReader(ctx, cfg)
-	if errors.Is(err, fs.ErrNotExist) {
-		return &exitError{ExitUsage, err}
-	}
 	if err != nil {
 		return err
 	}
