@@ -34,6 +34,10 @@ type Bot struct {
 	// Overrides is merged into config.yaml last: mappings key by key,
 	// everything else is replaced. See Merge.
 	Overrides map[string]any
+	// Files are put into Dir by path; Templates are names of flow templates by
+	// the name of the project flow to make of each. See BotSpec.
+	Files     map[string]string
+	Templates map[string]string
 }
 
 // AppKey is a GitHub App's identity.

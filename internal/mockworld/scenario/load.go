@@ -29,6 +29,7 @@ func Load(name string, src []byte) (*Scenario, error) {
 	c := &checker{doc: doc, problems: problems}
 	c.head(s)
 	c.world(s)
+	c.bot(s.Bot)
 	for _, p := range s.Model.Problems() {
 		at := "model." + p.Prompt
 		if p.Reply >= 0 {
@@ -114,11 +115,7 @@ func (c *checker) world(s *Scenario) {
 			c.role(p+".roles."+login, role)
 		}
 		for _, files := range []map[string]string{r.Files, r.Executable, r.Symlinks, r.Submodules} {
-			for f := range files {
-				if f != path.Clean(f) || strings.HasPrefix(f, "/") || strings.HasPrefix(f, "..") {
-					c.add(p+".files."+f, "", "want a clean relative path")
-				}
-			}
+			c.paths(p+".files", files)
 		}
 	}
 	for login, typ := range w.Users {
@@ -128,6 +125,23 @@ func (c *checker) world(s *Scenario) {
 		c.issue(fmt.Sprintf("world.issues[%d]", i), issue)
 		if issue.Repo != "" && !names[issue.Repo] {
 			c.add(fmt.Sprintf("world.issues[%d].repo", i), "", "%q is not a repository of this world", issue.Repo)
+		}
+	}
+}
+
+func (c *checker) paths(at string, files map[string]string) {
+	for f := range files {
+		if f != path.Clean(f) || strings.HasPrefix(f, "/") || strings.HasPrefix(f, "..") {
+			c.add(at+"."+f, "", "want a clean relative path")
+		}
+	}
+}
+
+func (c *checker) bot(b BotSpec) {
+	c.paths("bot.files", b.Files)
+	for name := range b.Templates {
+		if name != path.Base(name) || name == "." || name == ".." {
+			c.add("bot.templates."+name, "", "want the name of a flow")
 		}
 	}
 }
@@ -193,6 +207,9 @@ func (c *checker) step(path string, s Step) {
 	}
 	if d.Forge != nil && d.Forge.Status == 0 {
 		c.add(path+".do.send_webhook.status", "", "say what must be answered")
+	}
+	if d.OpenPull != nil {
+		c.paths(path+".do.open_pull.fork_files", d.OpenPull.ForkFiles)
 	}
 	if d.Redeliver != nil && d.Redeliver.Event == "" {
 		c.add(path+".do.redeliver.event", "e.g. issues.labeled", "missing")

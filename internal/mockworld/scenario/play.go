@@ -134,7 +134,10 @@ func (r *running) actOnCode(st Step) error {
 		})
 		return err
 	case d.OpenPull != nil:
-		_, err := w.OpenPull(mockworld.PullSpec{Repo: st.Repo, Author: st.Who, Title: d.OpenPull.Title, Body: d.OpenPull.Body, Head: d.OpenPull.Head})
+		_, err := w.OpenPull(mockworld.PullSpec{
+			Repo: st.Repo, Author: st.Who, Title: d.OpenPull.Title, Body: d.OpenPull.Body, Head: d.OpenPull.Head,
+			ForkFiles: d.OpenPull.ForkFiles,
+		})
 		return err
 	case d.DeleteBranch != "":
 		snap, err := w.Snapshot()

@@ -157,6 +157,7 @@ func (r *running) setUp(ctx context.Context, l Launcher) (stop func(), err error
 	}
 	undo = append(undo, stopWorld)
 	bot.APIURL, bot.Dir, bot.Overrides = base+"/api/v3/", filepath.Join(r.dir, "bot"), r.s.Bot.Config
+	bot.Files, bot.Templates = r.s.Bot.Files, r.s.Bot.Templates
 	if err := os.MkdirAll(bot.Dir, 0o700); err != nil {
 		return stop, err
 	}

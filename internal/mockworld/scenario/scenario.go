@@ -134,6 +134,12 @@ type BotSpec struct {
 	// Config is merged into the config.yaml that the launcher writes, key by
 	// key; lists are replaced.
 	Config map[string]any `json:"config"`
+	// Files are written beside config.yaml by path, e.g. flows of the
+	// project's own.
+	Files map[string]string `json:"files"`
+	// Templates are project flows made from a template, by the name they get:
+	// {implement: dependency-bump} runs that in place of the phase's flow.
+	Templates map[string]string `json:"templates"`
 	// Manual leaves starting it to a start_bot step.
 	Manual bool `json:"manual_start"`
 }

@@ -95,6 +95,9 @@ type OpenPull struct {
 	Head  string `json:"head"`
 	Title string `json:"title"`
 	Body  string `json:"body"`
+	// ForkFiles makes it come from the author's fork: Head is a branch there,
+	// with one commit of these files upon the default branch.
+	ForkFiles map[string]string `json:"fork_files"`
 }
 
 // Review is a review of the newest pull request by a person.
