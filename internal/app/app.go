@@ -40,6 +40,9 @@ type Options struct {
 	Observer Observer
 	// Only, when set, is the one issue that is worked on.
 	Only *forge.Ref
+	// Trouble is told of work that could not be done and comes again, e.g.
+	// since GitHub cannot be reached; may be nil. It must return at once.
+	Trouble func(err error)
 	// Ready is called once the server listens, with its address.
 	Ready func(addr string)
 }

@@ -42,7 +42,10 @@ func (a *App) hooks(w *worker.Worker) engine.Hooks {
 }
 
 func (a *App) onNode(ctx context.Context, ev engine.NodeEvent) {
-	if ev.Stage == engine.End {
+	switch ev.Stage {
+	case engine.Retry:
+		a.Log.InfoContext(ctx, "node will be tried again", "run", ev.Run.ID, "issue", ev.Run.Key, "node", ev.Node, "attempt", ev.Attempt, "why", ev.Note)
+	case engine.End:
 		a.Log.InfoContext(ctx, "node done", "run", ev.Run.ID, "issue", ev.Run.Key, "node", ev.Node, "attempt", ev.Attempt,
 			"outcome", string(ev.Outcome), "took", ev.Took, "note", ev.Note)
 	}

@@ -101,10 +101,16 @@ func (a *App) handle(ctx context.Context, t queue.Token) error {
 	if mine, err := a.mine(ctx, t); err != nil || !mine {
 		return err
 	}
+	var err error
 	if t.Kind == queue.Event {
-		return a.dispatch.Handle(ctx, t.ID)
+		err = a.dispatch.Handle(ctx, t.ID)
+	} else {
+		err = a.worker.Handle(ctx, t)
 	}
-	return a.worker.Handle(ctx, t)
+	if err != nil && ctx.Err() == nil && a.Trouble != nil {
+		a.Trouble(err)
+	}
+	return err
 }
 
 // mine reports that a token concerns the one issue that is worked on, if there

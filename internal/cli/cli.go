@@ -14,6 +14,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"sync"
 
 	"github.com/spf13/cobra"
 
@@ -67,6 +68,7 @@ func classified(err error) bool {
 // shell is what all commands share.
 type shell struct {
 	IO
+	out         sync.Mutex // guards Out against lines of two goroutines
 	json        bool
 	config      string
 	configNamed bool // by the user, so that the file must be there
@@ -170,6 +172,8 @@ func group(use, short string, subs ...*cobra.Command) *cobra.Command {
 
 // emit prints one JSON line.
 func (s *shell) emit(v any) {
+	s.out.Lock()
+	defer s.out.Unlock()
 	enc := json.NewEncoder(s.Out)
 	enc.SetEscapeHTML(false)
 	if err := enc.Encode(v); err != nil {

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -56,7 +58,7 @@ func (s *shell) runIssue(ctx context.Context, cfg *config.Config, ev forge.Event
 	// One issue needs no webhooks, and the address is a daemon's.
 	alone := *cfg
 	alone.GitHub.Webhooks, alone.Listen = false, "127.0.0.1:0"
-	a, err := app.New(ctx, &alone, app.Options{Log: logger(cfg, s.Err), Only: &ev.Issue})
+	a, err := app.New(ctx, &alone, app.Options{Log: logger(cfg, s.Err), Only: &ev.Issue, Trouble: s.trouble()})
 	if errors.Is(err, checkpoints.ErrInUse) {
 		return s.runByDaemon(ctx, cfg, ev)
 	}
@@ -93,7 +95,35 @@ func (s *shell) runByDaemon(ctx context.Context, cfg *config.Config, ev forge.Ev
 		return err
 	}
 	defer func() { _ = r.Close() }()
+	// A daemon that cannot reach GitHub says why in its own log only.
+	late := time.AfterFunc(decisionTime, func() {
+		if got, err := r.Received(ctx, row); err == nil && got.Decision == "" {
+			s.trouble()(errors.New("the daemon has not decided yet; its log says what it waits for"))
+		}
+	})
+	defer late.Stop()
 	return s.follow(ctx, r, ev.Issue, row)
+}
+
+// trouble says on the terminal, whatever the log's level, why nothing happens:
+// once for each reason.
+func (s *shell) trouble() func(error) {
+	var mu sync.Mutex
+	last := ""
+	return func(err error) {
+		mu.Lock()
+		defer mu.Unlock()
+		text := err.Error()
+		if text == last {
+			return
+		}
+		last = text
+		if s.json {
+			s.emit(map[string]any{"trouble": text})
+			return
+		}
+		fmt.Fprintf(s.Err, "pipelinebot: trying again, since it did not work: %s\n", text)
+	}
 }
 
 // follow prints what happens and turns the end into an exit code.
