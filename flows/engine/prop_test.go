@@ -1,0 +1,137 @@
+package engine_test
+
+import (
+	"flag"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+var propSeed = flag.Uint64("prop.seed", 1, "first seed of the generated flows")
+
+func propKinds() []string {
+	return []string{"gate", "gate", "loop", "loop", "wait"}
+}
+
+// generated is the flow of a seed.
+func generated(seed uint64, crash bool) *propFlow {
+	g := propGen{rnd: rand.New(rand.NewPCG(seed, 7)), crash: crash, kinds: propKinds(), depth: 2}
+	most := 9
+	if crash {
+		most = 5
+	}
+	return g.flow("f", most)
+}
+
+// propDiff tells how what a run came to differs from what it must.
+func propDiff(want, got *propEnd) string {
+	flat := func(e *propEnd) string {
+		var b strings.Builder
+		fmt.Fprintf(&b, "result %s %s\nstate %s\n", e.Result, e.Code, e.State.text())
+		for _, v := range e.Path {
+			fmt.Fprintf(&b, "%s/%d %s -> %s\n", v.Node, v.Visit, v.Outcome, v.Next)
+		}
+		return b.String()
+	}
+	return cmp.Diff(flat(want), flat(got))
+}
+
+// eachFlow plays n generated flows on as many goroutines as there are
+// processors.
+func eachFlow(t *testing.T, n int, crash bool, play func(t *testing.T, seed uint64, f *propFlow)) {
+	t.Helper()
+	const shards = 4
+	t.Logf("seeds %d to %d", *propSeed, *propSeed+uint64(n)-1)
+	for shard := range shards {
+		t.Run(fmt.Sprint("shard ", shard), func(t *testing.T) {
+			t.Parallel()
+			for i := shard; i < n; i += shards {
+				seed := *propSeed + uint64(i)
+				f := generated(seed, crash)
+				play(t, seed, f)
+				if t.Failed() {
+					t.Fatalf("seed %d is this flow:\n%s", seed, f.yaml())
+				}
+			}
+		})
+	}
+}
+
+// Random flows of every kind of node come to what a plain interpreter says:
+// the same end, state and path, each action called as often as it must be.
+//
+// Covers: HF1, HF5, HF6, CN10, CN19, BL30.
+func TestFlowsMeanWhatTheInterpreterSays(t *testing.T) {
+	t.Parallel()
+	n := 10_000
+	switch {
+	case testing.Short():
+		n = 500
+	case propRace:
+		n = 1500
+	}
+	eachFlow(t, n, false, func(t *testing.T, _ uint64, f *propFlow) {
+		want, w := f.interpret(f.input), newPropWorld(t, f)
+		got, err := w.play(0, false)
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		if diff := propDiff(want, got); diff != "" {
+			t.Errorf("(-want +got):\n%s", diff)
+		}
+		if diff := cmp.Diff(want.allCalls(), got.callsLike(want)); diff != "" {
+			t.Errorf("calls (-want +got):\n%s", diff)
+		}
+		if bad := w.seen.complaints(); len(bad) > 0 {
+			t.Error(bad)
+		}
+	})
+}
+
+// Wherever the process dies, at any commit and any other call of the store,
+// before or after the call takes effect: another process brings the run to
+// the same end, state and path, and runs nothing that was completed.
+//
+// Covers: CN20, CN21, CN23, CN25, VK22, AR13, BL7, BL11, BL23, NX5.
+func TestFlowsMeanTheSameOverCrashes(t *testing.T) {
+	t.Parallel()
+	n := 500
+	switch {
+	case testing.Short():
+		n = 20
+	case propRace:
+		n = 40
+	}
+	eachFlow(t, n, true, func(t *testing.T, _ uint64, f *propFlow) {
+		want, w := f.interpret(f.input), newPropWorld(t, f)
+		if _, err := w.play(0, false); err != nil {
+			t.Error(err)
+			return
+		}
+		for i, writes := range w.store.calls {
+			for _, after := range []bool{false, true} {
+				if after && !writes {
+					continue // a read that took effect is one that did not
+				}
+				w := newPropWorld(t, f)
+				got, err := w.play(i+1, after)
+				if err != nil {
+					t.Errorf("death at call %d, after it: %t: %v", i+1, after, err)
+					return
+				}
+				if diff := propDiff(want, got); diff != "" {
+					t.Errorf("death at call %d, after it: %t (-want +got):\n%s", i+1, after, diff)
+					return
+				}
+				if bad := w.seen.complaints(); len(bad) > 0 {
+					t.Errorf("death at call %d, after it: %t: %v", i+1, after, bad)
+					return
+				}
+			}
+		}
+	})
+}
