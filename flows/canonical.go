@@ -5,6 +5,8 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"maps"
+	"slices"
 	"time"
 )
 
@@ -21,9 +23,17 @@ type docFlow struct {
 	State   docFields `json:"state"`
 	Stop    *docStop  `json:"stop,omitempty"`
 	Limits  docLimits `json:"limits"`
+	One     *docOne   `json:"concurrency,omitempty"`
 	Nodes   []docNode `json:"nodes"`
 	Edges   []docEdge `json:"edges"`
 	Finally []string  `json:"finally,omitempty"`
+	// Flows are the children's canonical forms.
+	Flows map[string]json.RawMessage `json:"flows,omitempty"`
+}
+
+type docOne struct {
+	Key        string `json:"key"`
+	OnConflict string `json:"on_conflict"`
 }
 
 type docStop struct {
@@ -89,6 +99,24 @@ type docNode struct {
 	Take     map[string]string `json:"take,omitempty"`
 	Expires  string            `json:"expires,omitempty"`
 	OnExpire Outcome           `json:"on_expire,omitempty"`
+
+	Required    *bool             `json:"required,omitempty"`
+	Cache       string            `json:"cache,omitempty"`
+	Message     *string           `json:"message,omitempty"`
+	Approvers   []string          `json:"approvers,omitempty"`
+	Argv        []string          `json:"argv,omitempty"`
+	Env         map[string]string `json:"env,omitempty"`
+	Accept      [][]string        `json:"accept,omitempty"`
+	Branches    []string          `json:"branches,omitempty"`
+	Join        string            `json:"join,omitempty"`
+	MaxParallel int               `json:"max_parallel,omitempty"`
+	Of          []string          `json:"of,omitempty"`
+	Report      string            `json:"report,omitempty"`
+	Child       string            `json:"flow,omitempty"`
+	ChildKey    *string           `json:"key,omitempty"`
+	Give        map[string]string `json:"give,omitempty"`
+	Wait        *bool             `json:"wait,omitempty"`
+	Close       string            `json:"close,omitempty"`
 }
 
 type docBudget struct {
@@ -136,6 +164,15 @@ func (f *Flow) freeze() error {
 	for _, e := range f.edges {
 		doc.Edges = append(doc.Edges, docEdge{e.From, e.To, e.On, e.When.String(), e.Set})
 	}
+	if f.one != (Concurrency{}) {
+		doc.One = &docOne{f.one.Key, f.one.OnConflict}
+	}
+	for name, child := range f.children {
+		if doc.Flows == nil {
+			doc.Flows = map[string]json.RawMessage{}
+		}
+		doc.Flows[name] = child.definition
+	}
 	raw, err := encode(doc)
 	if err != nil {
 		return fmt.Errorf("encoding flow %s: %w", f.name, err)
@@ -148,10 +185,25 @@ func (f *Flow) freeze() error {
 func (n Node) doc() docNode {
 	d := docNode{
 		ID: n.ID, Kind: n.Kind, Uses: n.Uses, With: n.With, Timeout: span(n.Timeout), Idle: span(n.Idle),
-		BackTo: n.BackTo, Max: n.Max,
+		BackTo: n.BackTo, Max: n.Max, Cache: n.Cache,
 		Event: n.Event, Match: n.Match.String(), Take: n.Take, Expires: span(n.Expires), OnExpire: n.OnExpire,
+		Approvers: n.Approvers, Argv: n.Argv, Env: n.Env, Accept: n.Accept,
+		Branches: n.Branches, Join: n.Join, MaxParallel: n.MaxParallel, Of: n.Of, Report: n.Report,
+		Child: n.Child, Give: n.Give, Close: n.Close,
 	}
-	if n.Uses != "" {
+	switch n.Kind {
+	case Approval:
+		d.Event, d.Message = "", &n.Message
+	case Command:
+		d.Uses, d.With = "", nil // made of the node itself
+	case Subflow:
+		d.OnExpire, d.ChildKey, d.Wait = "", &n.ChildKey, &n.Await
+	case Step, Gate, Loop, Wait, Merge, Fanout, Sink:
+	}
+	if n.Optional {
+		d.Required = new(bool)
+	}
+	if d.Uses != "" {
 		// Written out even when empty, so that a later version of the action
 		// does not change what was frozen.
 		d.In, d.Writes = list(n.In), list(n.Writes)
@@ -195,17 +247,39 @@ func Thaw(definition []byte, hash string, actions map[string]string, reg *Regist
 	if got := hex.EncodeToString(sum[:]); got != hash {
 		return nil, fmt.Errorf("%w: its sha256 is %s, not %s", ErrCorrupt, got, hash)
 	}
-	f, problems := Load("definition", definition, reg)
+	f, problems := LoadWith("definition", definition, LoadOptions{Registry: reg, frozen: true})
 	if err := problems.Err(); err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrDrift, err)
 	}
-	// What this program would write may differ in defaults that were added
-	// since; the frozen text is what counts.
-	f.definition, f.hash = definition, hash
-	for name, now := range f.actions {
-		if then := actions[name]; then != now {
+	if err := f.keep(definition); err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrCorrupt, err)
+	}
+	for _, name := range slices.Sorted(maps.Keys(f.actions)) {
+		if then, now := actions[name], f.actions[name]; then != now {
 			return f, fmt.Errorf("%w: action %s was of version %s and is of version %s now", ErrDrift, name, then, now)
 		}
 	}
 	return f, nil
+}
+
+// keep makes the frozen text what the flow and its children are: what this
+// program would write may differ in defaults that were added since.
+func (f *Flow) keep(definition []byte) error {
+	sum := sha256.Sum256(definition)
+	f.definition, f.hash = definition, hex.EncodeToString(sum[:])
+	if len(f.children) == 0 {
+		return nil
+	}
+	var doc struct {
+		Flows map[string]json.RawMessage `json:"flows"`
+	}
+	if err := json.Unmarshal(definition, &doc); err != nil {
+		return fmt.Errorf("reading the flows within %s: %w", f.name, err)
+	}
+	for name, child := range f.children {
+		if err := child.keep(doc.Flows[name]); err != nil {
+			return err
+		}
+	}
+	return nil
 }

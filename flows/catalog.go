@@ -35,9 +35,15 @@ type Entry struct {
 	Version  int      `json:"version,omitempty"`
 	Phase    string   `json:"phase,omitempty"`
 	Problems Problems `json:"problems,omitempty"`
+	// Notes are what an author may not have meant, for people; the flow is
+	// usable all the same.
+	Notes []string `json:"notes,omitempty"`
 	// Wins says that Get returns this one of all that have the name.
 	Wins bool `json:"wins"`
 	flow *Flow
+	src  []byte
+	// state is 0 for not loaded, 1 for being loaded, 2 for done.
+	state int
 }
 
 // Catalog is the flows of several sources. Of two flows of one name that of
@@ -45,43 +51,27 @@ type Entry struct {
 // silent way back to what it overrides.
 type Catalog struct{ entries []Entry }
 
-// NewCatalog reads all sources. Invalid flows are listed with their problems;
-// only a source that can't be read is an error. A source without its folder
-// is empty.
+// NewCatalog reads all sources. Invalid flows and files that can't be read are
+// listed with their problems; only a source that can't be read is an error. A
+// source without its folder is empty. A subflow finds the flows that win.
 func NewCatalog(reg *Registry, sources ...Source) (*Catalog, error) {
 	c := &Catalog{}
-	winner := map[string]int{}
 	for _, s := range sources {
-		found, err := readSource(reg, s)
+		found, err := readSource(s)
 		if err != nil {
 			return nil, err
 		}
-		first := map[string]string{}
-		for _, e := range found {
-			if file, twice := first[e.Name]; twice {
-				e.Problems = append(e.Problems, Problem{
-					Code: "duplicate-id", File: e.File, Line: 1, Column: 1,
-					Msg: fmt.Sprintf("the flow %s is in %s already", e.Name, file), Hint: "give it another name",
-				})
-				e.flow, e.Hash = nil, ""
-			} else {
-				first[e.Name] = e.File
-			}
-			c.entries = append(c.entries, e)
-			winner[e.Name] = len(c.entries) - 1
-		}
+		c.entries = append(c.entries, found...)
 	}
-	for _, i := range winner {
-		c.entries[i].Wins = true
-	}
+	(&catalogLoader{Catalog: c, reg: reg}).load()
 	slices.SortStableFunc(c.entries, func(a, b Entry) int { return cmp.Compare(a.Name, b.Name) })
 	return c, nil
 }
 
-func readSource(reg *Registry, s Source) ([]Entry, error) {
+func readSource(s Source) ([]Entry, error) {
 	var found []Entry
 	for _, file := range slices.Sorted(maps.Keys(s.Files)) {
-		found = append(found, newEntry(reg, s.Name, file, s.Files[file]))
+		found = append(found, newEntry(s.Name, file, s.Files[file]))
 	}
 	if s.FS == nil {
 		return found, nil
@@ -90,30 +80,51 @@ func readSource(reg *Registry, s Source) ([]Entry, error) {
 		switch {
 		case errors.Is(err, fs.ErrNotExist) && file == ".":
 			return fs.SkipAll
-		case err != nil:
-			return err
+		case err != nil && (file == "." || d == nil || d.IsDir()):
+			return fmt.Errorf("folder %s: %w", file, err)
 		case d.IsDir() || !slices.Contains([]string{".yaml", ".yml"}, path.Ext(file)):
 			return nil
 		}
-		// Reading a pipe or a device would not end; a link is followed.
-		if fi, err := fs.Stat(s.FS, file); err != nil {
-			return err
-		} else if fi.IsDir() {
+		src, err := readFlow(s.FS, file)
+		switch {
+		case errors.Is(err, errFolder):
 			return nil
-		} else if !fi.Mode().IsRegular() {
-			return fmt.Errorf("%s is no regular file", file)
+		case err != nil:
+			found = append(found, unreadable(s.Name, file, err))
+		default:
+			found = append(found, newEntry(s.Name, file, src))
 		}
-		src, err := readCapped(s.FS, file)
-		if err != nil {
-			return err
-		}
-		found = append(found, newEntry(reg, s.Name, file, src))
 		return nil
 	})
 	if err != nil {
 		return nil, fmt.Errorf("reading flows from %s: %w", s.Name, err)
 	}
 	return found, nil
+}
+
+// errFolder is a link to a folder, which is not followed.
+var errFolder = errors.New("flows: a folder")
+
+// readFlow reads a regular file, or what a link to one leads to: reading a pipe
+// or a device would not end.
+func readFlow(fsys fs.FS, file string) ([]byte, error) {
+	switch fi, err := fs.Stat(fsys, file); {
+	case err != nil:
+		return nil, err
+	case fi.IsDir():
+		return nil, errFolder
+	case !fi.Mode().IsRegular():
+		return nil, errors.New("it is no regular file")
+	}
+	return readCapped(fsys, file)
+}
+
+// unreadable lists a file under the name that it would probably have, so that
+// it does not seem to be absent.
+func unreadable(source, file string, err error) Entry {
+	return Entry{Name: nameOfFile(file), Source: source, File: file, state: 2, Problems: Problems{{
+		Code: "unreadable", File: file, Line: 1, Column: 1, Msg: fmt.Sprintf("the file can't be read: %v", err), Hint: "see who may read it",
+	}}}
 }
 
 // readCapped reads one byte more than a flow may have, so that Load refuses
@@ -127,17 +138,12 @@ func readCapped(fsys fs.FS, file string) ([]byte, error) {
 	return io.ReadAll(io.LimitReader(f, maxFile+1))
 }
 
-func newEntry(reg *Registry, source, file string, src []byte) Entry {
-	e := Entry{Source: source, File: file}
-	f, problems := Load(file, src, reg)
-	if len(problems) > 0 {
-		e.Name, e.Problems = nameIn(src), problems
-		if e.Name == "" {
-			e.Name = nameOfFile(file)
-		}
-		return e
+// newEntry is a file that is not loaded yet.
+func newEntry(source, file string, src []byte) Entry {
+	e := Entry{Name: nameIn(src), Source: source, File: file, src: src}
+	if e.Name == "" {
+		e.Name = nameOfFile(file)
 	}
-	e.Name, e.Hash, e.Version, e.Phase, e.flow = f.Name(), f.Hash(), f.Version(), f.Phase(), f
 	return e
 }
 
@@ -167,7 +173,7 @@ func nameOfFile(file string) string {
 func (c *Catalog) List() []Entry { return slices.Clone(c.entries) }
 
 // Get returns the flow that wins a name. An invalid one is an error that
-// holds its Problems.
+// holds its Problems, an unknown one is ErrNoFlow.
 func (c *Catalog) Get(name string) (*Flow, error) {
 	var names []string
 	for _, e := range c.entries {
@@ -181,5 +187,14 @@ func (c *Catalog) Get(name string) (*Flow, error) {
 			names = append(names, e.Name)
 		}
 	}
-	return nil, fmt.Errorf("no flow is called %q (%s)", name, cmp.Or(didYouMean(name, names), "see the list of flows"))
+	return nil, noFlow(fmt.Sprintf("no flow is called %q (%s)", name, cmp.Or(didYouMean(name, names), "see the list of flows")))
 }
+
+// noFlow is an ErrNoFlow in words.
+type noFlow string
+
+// Error implements error.
+func (e noFlow) Error() string { return string(e) }
+
+// Is makes it an ErrNoFlow.
+func (noFlow) Is(target error) bool { return target == ErrNoFlow }

@@ -1,9 +1,11 @@
 package flows
 
 import (
+	"errors"
 	"fmt"
 	"io/fs"
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"testing/fstest"
@@ -56,13 +58,120 @@ func TestCatalog(t *testing.T) {
 	}
 }
 
-// A pipe among the flows must not hold up the start of the program.
-func TestCatalogReadsFilesOnly(t *testing.T) {
+// A pipe among the flows must not hold up the start of the program, and what
+// can't be read is listed by its name.
+//
+// Covers: CN5.
+func TestCatalogUnreadable(t *testing.T) {
 	t.Parallel()
-	_, err := NewCatalog(testRegistry(t), Source{Name: "mine", FS: fstest.MapFS{
-		"pipe.yaml": {Mode: fs.ModeNamedPipe | 0o600},
-	}})
-	if err == nil || !strings.Contains(err.Error(), "pipe.yaml is no regular file") {
+	dir := t.TempDir()
+	if err := os.Symlink(filepath.Join(dir, "nowhere"), filepath.Join(dir, "gone.yaml")); err != nil {
+		t.Fatal(err)
+	}
+	c, err := NewCatalog(testRegistry(t),
+		Source{Name: "built in", Files: map[string][]byte{"linear.yaml": readFile(t, "testdata/flows/good/linear.yaml")}},
+		Source{Name: "mine", FS: fstest.MapFS{"linear.yaml": {Mode: fs.ModeNamedPipe | 0o600}, "dir.yaml/flow.yaml": {Data: []byte("name: x")}}},
+		Source{Name: "links", FS: os.DirFS(dir)},
+	)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, e := range c.List() {
+		got = append(got, fmt.Sprintf("%s %s %s %v wins=%v", e.Name, e.Source, e.File, e.Problems.Codes(), e.Wins))
+	}
+	want := []string{
+		"gone links gone.yaml [unreadable] wins=true",
+		"linear built in linear.yaml [] wins=false",
+		"linear mine linear.yaml [unreadable] wins=true",
+		"x mine dir.yaml/flow.yaml [missing-field no-nodes] wins=true",
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("list (-want +got):\n%s", diff)
+	}
+	if _, err := c.Get("linear"); err == nil || !strings.Contains(err.Error(), "linear.yaml:1:1: unreadable: the file can't be read: it is no regular file") {
 		t.Errorf("got %v, want an error that names the pipe", err)
+	}
+}
+
+// A subflow finds the flow that wins its name; an unknown, broken or circular
+// child refuses the parent, whatever the order of the files.
+//
+// Covers: BL3.
+func TestCatalogChildren(t *testing.T) {
+	t.Parallel()
+	parent := func(name, child string) []byte {
+		return []byte(strings.NewReplacer("NAME", name, "CHILD", child).Replace(`
+apiVersion: flows/v1
+name: NAME
+phase: triage
+entry: s
+sink: done
+state:
+  result: {type: enum, values: [none, accepted], default: none}
+nodes:
+  - {id: s, kind: subflow, flow: CHILD, key: one}
+  - {id: done, kind: sink}
+edges:
+  - {from: s, to: done, set: {result: accepted}}
+`))
+	}
+	linear := string(readFile(t, "testdata/flows/good/linear.yaml"))
+	c, err := NewCatalog(testRegistry(t),
+		Source{Name: "built in", Files: map[string][]byte{"linear.yaml": []byte(linear), "a.yaml": parent("a", "b"), "b.yaml": parent("b", "linear"), "z.yaml": parent("z", "broken")}},
+		Source{Name: "mine", Files: map[string][]byte{
+			"linear.yaml": []byte(strings.Replace(linear, "name: linear", "name: linear\nversion: 2", 1)),
+			"broken.yaml": parent("broken", "lineer"), "p.yaml": parent("p", "q"), "q.yaml": parent("q", "p"), "r.yaml": parent("r", "p"), "self.yaml": parent("self", "self"),
+		}},
+	)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, e := range c.List() {
+		if e.Wins {
+			got = append(got, fmt.Sprintf("%s %v", e.Name, e.Problems.Codes()))
+		}
+	}
+	want := []string{
+		"a []", "b []", "broken [subflow-unknown]", "linear []", "p [subflow-recursion]", "q [subflow-recursion]", "r [subflow-recursion]",
+		"self [subflow-recursion]", "z [subflow-invalid]",
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("list (-want +got):\n%s", diff)
+	}
+	if _, err := c.Get("broken"); err == nil || !strings.Contains(err.Error(), "did you mean linear?") {
+		t.Errorf("broken: %v", err)
+	}
+	a, err := c.Get("a")
+	if err != nil {
+		t.Fatal(err)
+	}
+	b, _ := a.Child("b")
+	if l, ok := b.Child("linear"); !ok || l.Version() != 2 {
+		t.Errorf("the child of the child is %v, want the one that wins", l)
+	}
+	if _, err := c.Get("ghost"); !errors.Is(err, ErrNoFlow) {
+		t.Errorf("ghost: %v, want ErrNoFlow", err)
+	}
+}
+
+// Flows of one phase in one source are told of, since the phase's label starts
+// only one of them.
+func TestCatalogNotesPhases(t *testing.T) {
+	t.Parallel()
+	linear := string(readFile(t, "testdata/flows/good/linear.yaml"))
+	named := func(name string) []byte { return []byte(strings.Replace(linear, "name: linear", "name: "+name, 1)) }
+	c, err := NewCatalog(testRegistry(t), Source{Name: "x", Files: map[string][]byte{"a.yaml": named("triage"), "b.yaml": named("other")}}, Source{Name: "y", Files: map[string][]byte{"c.yaml": named("alone")}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := map[string][]string{}
+	for _, e := range c.List() {
+		got[e.Name] = e.Notes
+	}
+	want := map[string][]string{"triage": nil, "alone": nil, "other": {"of phase triage, as are triage: its label starts the flow that is called triage"}}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("notes (-want +got):\n%s", diff)
 	}
 }

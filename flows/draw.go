@@ -39,7 +39,15 @@ func shape(k Kind) (open, shut string) {
 		return "([", "])"
 	case Sink:
 		return "(((", ")))"
-	case Step, Command, Merge, Subflow, Fanout:
+	case Fanout:
+		return "[/", "\\]"
+	case Merge:
+		return "[\\", "/]"
+	case Subflow:
+		return "[[", "]]"
+	case Command:
+		return ">", "]"
+	case Step:
 	}
 	return "[", "]"
 }

@@ -12,7 +12,7 @@ func (l *loader) checkGraph() {
 		return
 	}
 	next := map[string][]string{}
-	for _, e := range l.edges {
+	for _, e := range l.links() {
 		next[e.From] = append(next[e.From], e.To)
 	}
 	fromEntry := reach(l.flow.entry, next)
@@ -23,7 +23,7 @@ func (l *loader) checkGraph() {
 	}
 	cyclic := l.checkCycles()
 	l.checkDeadEnds(next, cyclic)
-	if cyclic || len(l.problems) > 0 {
+	if cyclic || len(l.problems) > l.before {
 		return
 	}
 	for _, n := range l.nodes {
@@ -53,7 +53,7 @@ func reach(from string, next map[string][]string) map[string]bool {
 // reach the sink.
 func (l *loader) checkDeadEnds(next map[string][]string, cyclic bool) {
 	back := map[string][]string{}
-	for _, e := range l.edges {
+	for _, e := range l.links() {
 		back[e.To] = append(back[e.To], e.From)
 	}
 	ends := reach(l.flow.sink, back)
@@ -80,7 +80,7 @@ func (l *loader) checkDeadEnds(next map[string][]string, cyclic bool) {
 // is left over is in or behind a circle.
 func (l *loader) checkCycles() bool {
 	incoming, next := map[string]int{}, map[string][]string{}
-	for _, e := range l.edges {
+	for _, e := range l.links() {
 		if from := l.ids[e.From]; from.Kind == Loop && e.Takes(OK) && e.To == from.BackTo {
 			continue
 		}
@@ -170,8 +170,13 @@ func (l *loader) checkAssigned() {
 		}
 	}
 	for _, n := range l.nodes {
-		l.needs(sets[n.ID], n.reads, at(n.m.at, n.ID))
+		set := sets[n.ID]
+		if fanout := l.fanoutOf[n.ID]; fanout != nil {
+			set = sets[fanout.ID]
+		}
+		l.needs(set, n.reads, at(n.m.at, n.ID))
 	}
+	l.needs(start, l.keyReads, l.top.where("concurrency"))
 	for _, e := range l.edges {
 		if e.When != nil {
 			l.needs(l.assignedAfter(sets[e.From], e), e.When.reads, e.m.where("when"))
@@ -186,7 +191,7 @@ func (l *loader) assignedAfter(before map[string]bool, e *rawEdge) map[string]bo
 		after[key] = true
 	}
 	if slices.Equal(e.On, []Outcome{OK}) {
-		for _, key := range l.ids[e.From].Writes {
+		for _, key := range l.surely(l.ids[e.From]) {
 			after[key] = true
 		}
 	}
@@ -194,6 +199,43 @@ func (l *loader) assignedAfter(before map[string]bool, e *rawEdge) map[string]bo
 		after[key] = true
 	}
 	return after
+}
+
+// surely are the keys that a node has set when it ends with ok.
+func (l *loader) surely(n *rawNode) []string {
+	switch n.Kind {
+	case Fanout:
+		var keys []string
+		for _, id := range n.Branches {
+			if b := l.ids[id]; !b.Optional {
+				keys = append(keys, b.Writes...)
+			}
+		}
+		return keys
+	case Merge:
+		if n.Report != "" {
+			return append(slices.Clone(n.Writes), n.Report)
+		}
+	case Subflow:
+		return slices.DeleteFunc(slices.Clone(n.Writes), func(key string) bool { return slices.Contains(n.maybe, key) })
+	case Step, Gate, Loop, Wait, Approval, Command, Sink:
+	}
+	return n.Writes
+}
+
+// links are all ways through the graph: the edges, and those from a fanout
+// over its branches to its join.
+func (l *loader) links() []Edge {
+	var links []Edge
+	for _, e := range l.edges {
+		links = append(links, e.Edge)
+	}
+	for _, n := range l.nodes {
+		if fanout := l.fanoutOf[n.ID]; fanout != nil {
+			links = append(links, Edge{From: fanout.ID, To: n.ID, On: []Outcome{OK}}, Edge{From: n.ID, To: fanout.Join, On: []Outcome{OK}})
+		}
+	}
+	return links
 }
 
 func (l *loader) needs(set map[string]bool, reads []string, p place) {

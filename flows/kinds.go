@@ -1,8 +1,6 @@
 package flows
 
 import (
-	"slices"
-
 	"go.yaml.in/yaml/v3"
 )
 
@@ -19,10 +17,9 @@ type kindSpec struct {
 	outcomes, total func(*rawNode) []Outcome
 }
 
-// kinds in the order in which messages list them; those without a spec are
-// planned.
+// kindWords are the kinds in the order in which messages list them.
 func kindWords() []string {
-	return []string{"step", "gate", "loop", "wait", "sink", "approval", "command", "merge", "subflow", "fanout"}
+	return []string{"step", "gate", "loop", "wait", "approval", "command", "fanout", "merge", "subflow", "sink"}
 }
 
 func outcomeWords() []string {
@@ -31,10 +28,14 @@ func outcomeWords() []string {
 
 func kindOf(k Kind) (kindSpec, bool) {
 	justOK := func(*rawNode) []Outcome { return []Outcome{OK} }
+	fixed := func(outcomes ...Outcome) func(*rawNode) []Outcome {
+		return func(*rawNode) []Outcome { return outcomes }
+	}
+	nothing := func(*loader, *rawNode) {}
 	switch k {
 	case Step:
 		return kindSpec{
-			keys: []string{"uses", "with", "in", "writes", "budget", "timeout", "idle", "retry", "required"},
+			keys: []string{"uses", "with", "in", "writes", "budget", "timeout", "idle", "retry", "required", "cache"},
 			read: (*loader).readAction, check: (*loader).checkAction,
 			outcomes: func(n *rawNode) []Outcome {
 				return append([]Outcome{OK, Failed, Timeout, Budget}, n.action.Outcomes...)
@@ -61,10 +62,52 @@ func kindOf(k Kind) (kindSpec, bool) {
 			outcomes: func(n *rawNode) []Outcome { return []Outcome{OK, Denied, Failed, n.OnExpire} },
 			total:    func(n *rawNode) []Outcome { return []Outcome{OK, n.OnExpire} },
 		}, true
+	case Approval:
+		all := func(n *rawNode) []Outcome { return []Outcome{OK, Denied, n.OnExpire} }
+		return kindSpec{
+			keys: []string{"message", "approvers", "take", "writes", "expires", "on_expire"},
+			read: (*loader).readApproval, check: (*loader).checkTake,
+			outcomes: func(n *rawNode) []Outcome { return append(all(n), Failed) }, total: all,
+		}, true
+	case Command:
+		return kindSpec{
+			keys: []string{"argv", "env", "accept", "take", "writes", "budget", "timeout", "idle", "retry"},
+			read: (*loader).readCommand, check: (*loader).checkCommand,
+			outcomes: fixed(OK, Failed, Timeout, Budget), total: justOK,
+		}, true
+	case Fanout:
+		// Where it leads on ok is its join, which has no edge in the file.
+		return kindSpec{
+			keys: []string{"branches", "join", "max_parallel"},
+			read: (*loader).readFanout, check: nothing,
+			outcomes: fixed(OK, Failed, Timeout, Budget), total: fixed(),
+		}, true
+	case Merge:
+		return kindSpec{
+			keys: append([]string{"of", "report", "uses"}, mergeKeys()...),
+			read: (*loader).readMerge, check: (*loader).checkMerge,
+			outcomes: func(n *rawNode) []Outcome {
+				if n.Uses == "" {
+					return []Outcome{OK, Failed}
+				}
+				return append([]Outcome{OK, Failed, Timeout, Budget}, n.action.Outcomes...)
+			},
+			total: justOK,
+		}, true
+	case Subflow:
+		all := func(n *rawNode) []Outcome {
+			if n.OnExpire != "" {
+				return []Outcome{OK, n.OnExpire}
+			}
+			return []Outcome{OK}
+		}
+		return kindSpec{
+			keys: []string{"flow", "key", "give", "take", "wait", "close", "expires"},
+			read: (*loader).readSubflow, check: (*loader).checkSubflow,
+			outcomes: func(n *rawNode) []Outcome { return append(all(n), Failed) }, total: all,
+		}, true
 	case Sink:
-		none := func(*rawNode) []Outcome { return nil }
-		return kindSpec{read: func(*loader, *rawNode) {}, check: func(*loader, *rawNode) {}, outcomes: none, total: none}, true
-	case Approval, Command, Merge, Subflow, Fanout:
+		return kindSpec{read: nothing, check: nothing, outcomes: fixed(), total: fixed()}, true
 	}
 	return kindSpec{}, false
 }
@@ -125,9 +168,6 @@ func (l *loader) readNode(item *yaml.Node, id string, peek mapping) *rawNode {
 	switch {
 	case n.Kind == "":
 		return n
-	case !ok && slices.Contains(kindWords(), string(n.Kind)):
-		l.add(peek.where("kind"), "kind-not-supported", "use step, gate, loop, wait or sink", "nodes of kind %s are not supported yet", n.Kind)
-		return n
 	case !ok:
 		l.add(peek.where("kind"), "unknown-kind", didYouMean(string(n.Kind), kindWords()), "no kind is called %s", n.Kind)
 		return n
@@ -143,4 +183,6 @@ func (l *loader) checkNodes() {
 			spec.check(l, n)
 		}
 	}
+	l.checkFanouts()
+	l.checkInline()
 }

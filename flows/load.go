@@ -13,12 +13,22 @@ const defaultMaxSteps = 100
 // loader builds a flow from a file and collects every problem on the way.
 type loader struct {
 	*reader
+	opts  LoadOptions
 	reg   *Registry
 	flow  *Flow
 	top   mapping
 	nodes []*rawNode
 	ids   map[string]*rawNode
 	edges []*rawEdge
+	// fanoutOf is the fanout of a branch, by the branch's id.
+	fanoutOf map[string]*rawNode
+	inline   *inline
+	// names are the flows around this one and itself, from the outermost.
+	names []string
+	// before is how many problems there were when this flow began.
+	before int
+	// keyReads are the state keys of the concurrency key.
+	keyReads []string
 	// wild says that names in the graph could not be resolved, so that what
 	// follows from the graph as a whole is not worth saying.
 	wild bool
@@ -31,26 +41,53 @@ type rawNode struct {
 	action Action
 	known  bool // action is set
 	reads  []string
+	// maybe are the keys among Writes that even ok does not surely set.
+	maybe []string
+	child *Flow
 }
 
 type rawEdge struct {
 	Edge
-	m mapping
+	m        mapping
+	priority int64
 }
 
 func topKeys() []string {
-	return []string{"apiVersion", "name", "version", "phase", "entry", "sink", "state", "stop", "limits", "nodes", "edges", "finally"}
+	return []string{
+		"apiVersion", "name", "version", "phase", "entry", "sink", "state", "stop", "limits", "concurrency", "nodes", "edges", "finally", "flows",
+	}
 }
 
-// Load reads and checks a flow file. name is how problems call the file. It
-// returns either a flow or every problem found, in the order of their places.
+// LoadOptions is what a flow is loaded with.
+type LoadOptions struct {
+	// Registry holds the actions that the flow may use; nil is an empty one.
+	Registry *Registry
+	// Child finds a flow that a subflow names and the file does not hold. Its
+	// error is ErrNoFlow, ErrRecursion or another reason why the parent is
+	// refused. Nil knows none.
+	Child func(name string) (*Flow, error)
+	// Names are the flows that Child knows, for hints.
+	Names []string
+	// frozen says that the source is a canonical form, which may be larger
+	// than a file.
+	frozen bool
+}
+
+// Load reads and checks a flow file that holds all its children. name is how
+// problems call the file. It returns either a flow or every problem found, in
+// the order of their places.
 func Load(name string, src []byte, reg *Registry) (*Flow, Problems) {
-	if reg == nil {
-		reg = &Registry{}
+	return LoadWith(name, src, LoadOptions{Registry: reg})
+}
+
+// LoadWith is Load for files whose subflows may name flows of other files.
+func LoadWith(name string, src []byte, o LoadOptions) (*Flow, Problems) {
+	if o.Registry == nil {
+		o.Registry = &Registry{}
 	}
-	l := &loader{
-		reader: &reader{file: name}, reg: reg, ids: map[string]*rawNode{},
-		flow: &Flow{byKey: map[string]*Field{}, byID: map[string]*Node{}, out: map[string][]*Edge{}, actions: map[string]string{}},
+	l := newLoader(&reader{file: name, most: maxFile}, o)
+	if o.frozen {
+		l.most = maxDefinition
 	}
 	if root, ok := l.parse(src); ok {
 		l.document(root)
@@ -70,6 +107,16 @@ func Load(name string, src []byte, reg *Registry) (*Flow, Problems) {
 	return l.flow, nil
 }
 
+func newLoader(r *reader, o LoadOptions) *loader {
+	return &loader{
+		reader: r, opts: o, reg: o.Registry, ids: map[string]*rawNode{}, fanoutOf: map[string]*rawNode{}, before: len(r.problems),
+		flow: &Flow{
+			byKey: map[string]*Field{}, byID: map[string]*Node{}, out: map[string][]*Edge{}, actions: map[string]string{},
+			children: map[string]*Flow{},
+		},
+	}
+}
+
 func (l *loader) document(root *yaml.Node) {
 	var ok bool
 	if l.top, ok = l.mapping(root, "", "the flow", topKeys()); !ok {
@@ -78,8 +125,12 @@ func (l *loader) document(root *yaml.Node) {
 	l.header()
 	l.readState()
 	l.readLimits()
+	l.readConcurrency()
+	l.readInline()
 	l.readNodes()
+	l.findBranches()
 	l.readEdges()
+	l.joinEdges()
 	l.readFinally()
 	l.ends()
 	l.checkNodes()
@@ -154,7 +205,15 @@ func (l *loader) ends() {
 		}
 	}
 	l.flow.entry, l.flow.sink = l.top.str("entry"), l.top.str("sink")
-	if l.ids[l.flow.entry] == nil {
+	switch n := l.ids[l.flow.entry]; {
+	case n != nil && l.fanoutOf[n.ID] != nil:
+		l.wild = true
+		l.add(l.top.where("entry"), "branch-has-edges", "enter at "+l.fanoutOf[n.ID].ID, "the entry %s is a branch of a fanout", n.ID)
+	case n != nil && n.Kind == Merge:
+		l.wild = true
+		l.add(l.top.where("entry"), "merge-entry", "enter at its fanout", "the entry %s is a merge, which only its fanout leads to", n.ID)
+	case n != nil:
+	default:
 		l.wild = true
 		if l.flow.entry == "" {
 			l.add(l.top.where("entry"), "no-entry", "add entry: "+ids[0], "the flow has no entry")
@@ -190,6 +249,11 @@ func (l *loader) finish() {
 		if n.known {
 			f.actions[n.Uses] = n.action.Version
 		}
+		if n.child != nil {
+			f.children[n.Child] = n.child
+			maps.Copy(f.actions, n.child.actions)
+			f.depth = max(f.depth, n.child.depth+1)
+		}
 	}
 	for i := range f.nodes {
 		f.byID[f.nodes[i].ID] = &f.nodes[i]
@@ -202,6 +266,8 @@ func (l *loader) finish() {
 	}
 	if err := f.freeze(); err != nil {
 		l.add(place{1, 1, ""}, "bad-value", "", "the flow can't be written in its canonical form: %v", err)
+	} else if len(f.definition) > maxDefinition {
+		l.add(at(l.top.at, ""), "too-large", "let fewer flows be its children", "with its children the flow has %d bytes, the limit is %d", len(f.definition), maxDefinition)
 	}
 }
 

@@ -3,8 +3,11 @@ package flows
 import (
 	"context"
 	"encoding/json"
+	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -27,10 +30,31 @@ func testRegistry(t testing.TB) *Registry {
 		Action{Name: "test.effect", Version: "1", Run: run, Effects: true},
 		Action{Name: "test.strict", Version: "2", Run: run, Reads: []string{"n"}, Writes: []string{"result"}, CheckWith: CheckWith[with]},
 		Action{Name: "test.save", Version: "1", Run: run},
+		Action{Name: "test.read", Version: "1", CheckWith: anything, Run: run, ReadOnly: true},
+		Action{Name: CommandAction, Version: "1", CheckWith: anything, Run: run},
 	); err != nil {
 		t.Fatal(err)
 	}
 	return reg
+}
+
+// testOptions are those with which the flows in testdata load: the only flow
+// outside of them that a subflow finds is "linear".
+func testOptions(t testing.TB) LoadOptions {
+	t.Helper()
+	reg := testRegistry(t)
+	return LoadOptions{Registry: reg, Names: []string{"linear"}, Child: func(name string) (*Flow, error) {
+		switch name {
+		case "linear":
+			f, problems := Load("linear.yaml", readFile(t, filepath.Join("testdata", "flows", "good", "linear.yaml")), reg)
+			return f, problems.Err()
+		case "broken":
+			return nil, errors.New("broken.yaml:1:1: no-nodes: the file is empty\nand more")
+		case "circle":
+			return nil, fmt.Errorf("%w: circle → circle", ErrRecursion)
+		}
+		return nil, ErrNoFlow
+	}}
 }
 
 func testFiles(t testing.TB, pattern string) []string {
@@ -56,15 +80,15 @@ func readFile(t testing.TB, file string) []byte {
 // Covers: CN1, VK20, VK24.
 func TestLoadGood(t *testing.T) {
 	t.Parallel()
-	reg := testRegistry(t)
+	opts := testOptions(t)
 	for _, file := range testFiles(t, "good/*.yaml") {
 		t.Run(filepath.Base(file), func(t *testing.T) {
 			t.Parallel()
-			f, problems := Load(file, readFile(t, file), reg)
+			f, problems := LoadWith(file, readFile(t, file), opts)
 			if err := problems.Err(); err != nil {
 				t.Fatal(err)
 			}
-			again, err := Thaw(f.Definition(), f.Hash(), f.Actions(), reg)
+			again, err := Thaw(f.Definition(), f.Hash(), f.Actions(), opts.Registry)
 			if err != nil {
 				t.Fatalf("thawing: %v\n%s", err, f.Definition())
 			}
@@ -78,12 +102,14 @@ func TestLoadGood(t *testing.T) {
 	}
 }
 
-// The name of a bad flow begins with the only code that it is refused with.
+// The name of a bad flow begins with the only code that it is refused with,
+// and what is wrong stands in the lines that end with "# bad".
 //
-// Covers: HF14, VK2, VK8, VK10, VK11, VK12, AR9, AR34, CN8, CN11, CN12, CN30.
+// Covers: HF14, VK2, VK4, VK5, VK8, VK10, VK11, VK12, VK14, AR2, AR9, AR29,
+// AR34, CN8, CN11, CN12, CN16, CN17, CN18, CN30, BL3.
 func TestLoadBad(t *testing.T) {
 	t.Parallel()
-	reg := testRegistry(t)
+	opts := testOptions(t)
 	codes := Codes()
 	seen := map[string]bool{}
 	for _, file := range testFiles(t, "bad/*.yaml") {
@@ -95,21 +121,33 @@ func TestLoadBad(t *testing.T) {
 		}
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			f, problems := Load(file, readFile(t, file), reg)
+			src := readFile(t, file)
+			f, problems := LoadWith(file, src, opts)
 			if f != nil {
 				t.Error("a flow was returned together with problems, or none was found")
 			}
 			if diff := cmp.Diff([]string{code}, problems.Codes()); diff != "" {
 				t.Errorf("codes (-want +got):\n%s\n%v", diff, problems)
 			}
+			var want, got []int
+			for i, line := range strings.Split(string(src), "\n") {
+				if strings.HasSuffix(line, "# bad") {
+					want = append(want, i+1)
+				}
+			}
 			for _, p := range problems {
+				got = append(got, p.Line)
 				if p.Line < 1 || p.Column < 1 || p.File != file || p.Msg == "" {
 					t.Errorf("problem without a place or words: %+v", p)
 				}
 			}
+			if diff := cmp.Diff(want, slices.Compact(got)); diff != "" {
+				t.Errorf("lines (-want +got):\n%s\n%v", diff, problems)
+			}
 		})
 	}
-	generated := map[string]bool{"too-large": true, "too-deep": true}
+	// What is too large, and what no file can show, has tests of its own.
+	generated := map[string]bool{"too-large": true, "unreadable": true}
 	for code := range codes {
 		if !seen[code] && !generated[code] {
 			t.Errorf("no file in testdata/flows/bad shows the code %s", code)

@@ -1,6 +1,7 @@
 package flows
 
 import (
+	"cmp"
 	"encoding/json"
 	"maps"
 	"slices"
@@ -17,7 +18,7 @@ func (l *loader) readEdges() {
 		return
 	}
 	for _, item := range items {
-		m, ok := l.mapping(item, "", "an edge", []string{"from", "to", "on", "when", "set"})
+		m, ok := l.mapping(item, "", "an edge", []string{"from", "to", "on", "when", "set", "priority"})
 		if !ok {
 			l.wild = true
 			continue
@@ -39,7 +40,37 @@ func (l *loader) readEdges() {
 				m.bad("on", "must name at least one outcome")
 			}
 		}
+		if m.has("priority") {
+			e.priority = m.integer("priority", -maxPriority)
+			if e.priority > maxPriority {
+				m.bad("priority", "must be at most %d", maxPriority)
+			}
+		}
 		l.edges = append(l.edges, e)
+	}
+	l.sortEdges()
+}
+
+// maxPriority bounds the priority of edges, on both sides of 0.
+const maxPriority = 1000
+
+// sortEdges puts the edges that leave one node into the order of their
+// priority, higher first, equal ones as they stand. From here on only the
+// order counts.
+func (l *loader) sortEdges() {
+	places := map[string][]int{}
+	for i, e := range l.edges {
+		places[e.From] = append(places[e.From], i)
+	}
+	for _, at := range places {
+		leaving := make([]*rawEdge, len(at))
+		for i, place := range at {
+			leaving[i] = l.edges[place]
+		}
+		slices.SortStableFunc(leaving, func(a, b *rawEdge) int { return cmp.Compare(b.priority, a.priority) })
+		for i, place := range at {
+			l.edges[place] = leaving[i]
+		}
 	}
 }
 
@@ -121,7 +152,11 @@ func (l *loader) checkSet(e *rawEdge) {
 		}
 		raw := l.json(v, e.From)
 		if err := f.Check(raw); err != nil && raw != nil {
-			m.bad(key, "%v", err)
+			hint := ""
+			if f.Type == EnumField {
+				hint = didYouMean(v.Value, f.Values)
+			}
+			l.add(m.where(key), "bad-value", hint, "%s of set %v", key, err)
 		}
 		e.Set[key] = raw
 	}

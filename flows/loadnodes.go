@@ -12,19 +12,31 @@ import (
 
 // readAction reads a node that runs a registered action.
 func (l *loader) readAction(n *rawNode) {
+	n.m.need("uses")
+	l.readUses(n)
+}
+
+// readUses reads the keys of an action.
+func (l *loader) readUses(n *rawNode) {
 	m := n.m
-	m.need("uses")
 	n.Uses = m.str("uses")
 	if m.has("with") {
 		n.With = l.json(m.values["with"], n.ID)
 	}
 	n.In, n.Writes = m.texts("in"), m.texts("writes")
-	n.Timeout, n.Idle = m.duration("timeout"), m.duration("idle")
-	if m.has("required") && !m.boolean("required") && m.values["required"].Value == "false" {
-		m.bad("required", "can be false only for a branch of a fanout")
+	n.Optional = m.has("required") && !m.boolean("required") && m.values["required"].Value == "false"
+	if n.Cache = m.str("cache"); n.Cache != "" && n.Cache != "run" {
+		m.bad("cache", "must be run")
 	}
+	l.readBounds(n, []string{"tokens", "cost_usd", "tool_calls", "wall"})
+}
+
+// readBounds reads what bounds the work of a node.
+func (l *loader) readBounds(n *rawNode, budget []string) {
+	m := n.m
+	n.Timeout, n.Idle = m.duration("timeout"), m.duration("idle")
 	if m.has("budget") {
-		if b, ok := l.mapping(m.values["budget"], n.ID, "the budget", []string{"tokens", "cost_usd", "tool_calls", "wall"}); ok {
+		if b, ok := l.mapping(m.values["budget"], n.ID, "the budget", budget); ok {
 			n.Budget = NodeBudget{Tokens: b.positive("tokens"), ToolCalls: b.positive("tool_calls"), MicroUSD: b.money("cost_usd"), Wall: b.duration("wall")}
 		}
 	}
@@ -90,6 +102,12 @@ func (l *loader) checkAction(n *rawNode) {
 	if n.known && n.Kind == Gate && n.action.Effects {
 		l.add(n.m.where("uses"), "gate-effects", "use kind: step", "the action %s writes to the outside world, which a gate must not", n.Uses)
 	}
+	if n.known && n.Cache != "" && (n.action.Effects || !n.action.ReadOnly) {
+		l.add(n.m.where("cache"), "cache-writes", "remove it", "the action %s may change more than the state, so its result can't be used again", n.Uses)
+	}
+	if n.Optional && l.fanoutOf[n.ID] == nil {
+		n.m.bad("required", "can be false only for a branch of a fanout")
+	}
 	l.keys(n, "in", &n.In, n.action.Reads)
 	l.keys(n, "writes", &n.Writes, n.action.Writes)
 	var with any
@@ -99,7 +117,7 @@ func (l *loader) checkAction(n *rawNode) {
 		}
 	}
 	before := len(l.problems)
-	n.reads = l.templates(n, with)
+	n.reads = l.templates(n.m.where("with"), with)
 	if n.known && len(l.problems) == before {
 		l.checkWith(n)
 	}
@@ -186,50 +204,10 @@ func (l *loader) checkLoop(n *rawNode) {
 	}
 }
 
-func (l *loader) readWait(n *rawNode) {
-	m := n.m
-	m.need("event")
-	n.Event = m.name("event", nameForm)
-	n.OnExpire = Timeout
-	if m.has("on_expire") {
-		n.OnExpire = Outcome(m.str("on_expire"))
-		if !slices.Contains([]Outcome{Timeout, Denied, Exhausted}, n.OnExpire) {
-			m.bad("on_expire", "must be timeout, denied or exhausted")
-			n.OnExpire = Timeout
-		}
-	}
-	if !m.has("expires") {
-		l.add(m.where("expires"), "wait-without-expiry", "add expires: 72h", "the wait has no deadline")
-	}
-	n.Expires = m.duration("expires")
-	if m.has("take") {
-		n.Take = map[string]string{}
-		if take, ok := l.mapping(m.values["take"], n.ID, "take", nil); ok {
-			for _, key := range take.order {
-				n.Take[key] = take.name(key, idForm)
-			}
-		}
-	}
-	n.Writes = m.texts("writes")
-}
-
-func (l *loader) checkWait(n *rawNode) {
-	taken := slices.Sorted(maps.Keys(n.Take))
-	for _, key := range taken {
-		if l.flow.byKey[key] == nil {
-			l.add(n.m.where("take"), "ref-unknown", didYouMean(key, fieldKeys(l.flow.byKey)), "take sets %s, which is no field of the state", key)
-			return
-		}
-	}
-	if !n.m.has("writes") {
-		n.Writes = taken
-	} else if writes := slices.Sorted(slices.Values(n.Writes)); !slices.Equal(writes, taken) {
-		l.add(n.m.where("writes"), "writes-mismatch", "leave it out", "writes is not what take sets (%s)", strings.Join(taken, ", "))
-	}
-	n.Match = l.guard(n.m, "match", true)
-	if n.Match != nil {
-		n.reads = n.Match.reads
-	}
+// visited are the nodes that visits() can count: a fanout's branches are parts
+// of its visit.
+func (l *loader) visited() []string {
+	return slices.DeleteFunc(slices.Sorted(maps.Keys(l.ids)), func(id string) bool { return l.fanoutOf[id] != nil })
 }
 
 // guard reads and compiles a guard.
@@ -241,7 +219,7 @@ func (l *loader) guard(m mapping, key string, event bool) *Guard {
 	if !isText(m.values[key]) {
 		return nil
 	}
-	g, problems := compileGuard(src, guardScope{l.flow.byKey, slices.Sorted(maps.Keys(l.ids)), event})
+	g, problems := compileGuard(src, guardScope{l.flow.byKey, l.visited(), event})
 	for _, p := range problems {
 		l.add(m.where(key), p.code, p.hint, "%s: %s", key, p.msg)
 	}

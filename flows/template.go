@@ -3,7 +3,9 @@ package flows
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -131,16 +133,15 @@ func lookUp(path string, s State, run map[string]string) (string, error) {
 
 // templates checks every template in a node's `with` and returns the state
 // keys that they read.
-func (l *loader) templates(n *rawNode, v any) (reads []string) {
-	p := n.m.where("with")
+func (l *loader) templates(p place, v any) (reads []string) {
 	switch v := v.(type) {
 	case map[string]any:
-		for _, item := range v {
-			reads = append(reads, l.templates(n, item)...)
+		for _, key := range slices.Sorted(maps.Keys(v)) {
+			reads = append(reads, l.templates(p, v[key])...)
 		}
 	case []any:
 		for _, item := range v {
-			reads = append(reads, l.templates(n, item)...)
+			reads = append(reads, l.templates(p, item)...)
 		}
 	case string:
 		parts, err := splitTemplate(v)
@@ -149,7 +150,7 @@ func (l *loader) templates(n *rawNode, v any) (reads []string) {
 			return nil
 		}
 		for i := 1; i < len(parts); i += 2 {
-			if key := l.template(n, p, parts[i]); key != "" {
+			if key := l.template(p, parts[i]); key != "" {
 				reads = append(reads, key)
 			}
 		}
@@ -157,7 +158,7 @@ func (l *loader) templates(n *rawNode, v any) (reads []string) {
 	return reads
 }
 
-func (l *loader) template(n *rawNode, p place, path string) (key string) {
+func (l *loader) template(p place, path string) (key string) {
 	names := strings.Split(path, ".")
 	switch {
 	case names[0] == "run" && len(names) == 2:
@@ -166,7 +167,7 @@ func (l *loader) template(n *rawNode, p place, path string) (key string) {
 		}
 	case names[0] == "state" && (len(names) == 2 || len(names) == 3):
 		return l.stateTemplate(p, path, names)
-	case names[0] == n.ID:
+	case names[0] == p.node && p.node != "":
 		l.add(p, "ref-self", "", "{{%s}} refers to the node itself", path)
 	case l.ids[names[0]] != nil:
 		l.add(p, "ref-unknown", "nodes hand over through the state: {{state.x}}", "{{%s}} names a node, which has no output", path)

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -16,14 +17,17 @@ import (
 const (
 	maxFile  = 256 << 10
 	maxDepth = 24
-	maxNodes = 200
-	maxEdges = 1000
-	maxKeys  = 200
+	// maxDefinition bounds a canonical form, with all defaults and children.
+	maxDefinition = 2 << 20
+	maxNodes      = 200
+	maxEdges      = 1000
+	maxKeys       = 200
 )
 
 // reader turns a YAML tree into values and collects what is wrong with it.
 type reader struct {
 	file     string
+	most     int // bytes
 	problems Problems
 }
 
@@ -50,8 +54,8 @@ func (r *reader) add(p place, code, hint, format string, args ...any) {
 // parse reads the one document of a file and refuses what could make a file
 // mean something else than it shows.
 func (r *reader) parse(src []byte) (*yaml.Node, bool) {
-	if len(src) > maxFile {
-		r.add(place{1, 1, ""}, "too-large", "move prompts and data out of the flow", "the file has %d bytes, the limit is %d", len(src), maxFile)
+	if len(src) > r.most {
+		r.add(place{1, 1, ""}, "too-large", "move prompts and data out of the flow", "the file has %d bytes, the limit is %d", len(src), r.most)
 		return nil, false
 	}
 	d := yaml.NewDecoder(bytes.NewReader(src))
@@ -73,7 +77,7 @@ func (r *reader) parse(src []byte) (*yaml.Node, bool) {
 		return nil, false
 	}
 	before := len(r.problems)
-	r.inspect(doc.Content[0], 1)
+	r.inspectFlow(doc.Content[0], 0)
 	return doc.Content[0], len(r.problems) == before
 }
 
@@ -87,6 +91,35 @@ func (r *reader) syntax(err error) {
 		}
 	}
 	r.add(p, "yaml-syntax", "", "%s", strings.TrimPrefix(err.Error(), "yaml: "))
+}
+
+// inspectFlow inspects a flow; those within it may be as deep as it may be.
+func (r *reader) inspectFlow(n *yaml.Node, level int) {
+	if level > maxLevels {
+		r.add(at(n, ""), "too-deep", "", "flows within flows over more than %d levels", maxLevels)
+		return
+	}
+	if n.Kind == yaml.MappingNode {
+		for i := 0; i+1 < len(n.Content); i += 2 {
+			within := n.Content[i+1]
+			if n.Content[i].Value != "flows" || within.Kind != yaml.MappingNode || within.Anchor != "" {
+				continue
+			}
+			for j := 0; j+1 < len(within.Content); j += 2 {
+				r.inspectFlow(within.Content[j+1], level+1)
+			}
+			shell := *within
+			shell.Content = nil
+			for j := 0; j+1 < len(within.Content); j += 2 {
+				shell.Content = append(shell.Content, within.Content[j], &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!null", Line: within.Content[j].Line})
+			}
+			whole := *n
+			whole.Content = slices.Clone(n.Content)
+			whole.Content[i+1] = &shell
+			n = &whole
+		}
+	}
+	r.inspect(n, 1)
 }
 
 func (r *reader) inspect(n *yaml.Node, depth int) {

@@ -52,6 +52,14 @@ func (r *reader) mapping(n *yaml.Node, id, what string, allowed []string) (mappi
 
 func (m mapping) has(key string) bool { return m.values[key] != nil }
 
+// valueOr is a key's value, or an empty mapping where the key is.
+func (m mapping) valueOr(key string) *yaml.Node {
+	if v := m.values[key]; v != nil && v.Kind == yaml.MappingNode {
+		return v
+	}
+	return &yaml.Node{Kind: yaml.MappingNode, Line: m.at.Line, Column: m.at.Column}
+}
+
 // where is the place of a key's value, or of the mapping when it is absent.
 func (m mapping) where(key string) place {
 	if v := m.values[key]; v != nil {
