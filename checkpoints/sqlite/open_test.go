@@ -112,7 +112,7 @@ func TestNewerDatabaseIsRefused(t *testing.T) {
 		if !errors.Is(err, checkpoints.ErrNewer) {
 			t.Fatalf("mode %d: %v", mode, err)
 		}
-		says(t, err, "99", "up to 2", "newer program", path)
+		says(t, err, "99", "up to 3", "newer program", path)
 	}
 }
 

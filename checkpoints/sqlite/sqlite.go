@@ -85,6 +85,8 @@ type Store struct {
 	lock    *fileLock // nil but in mode Daemon
 	writes  *sql.DB   // one connection
 	reads   *sql.DB
+	stmts   *stmts // of writes
+	group   group
 	enqueue atomic.Pointer[Enqueuer]
 	closed  atomic.Bool
 }
@@ -121,6 +123,7 @@ func Open(ctx context.Context, o Options) (_ *Store, err error) {
 	if s.writes, err = connect(path, o, o.Mode == ReadOnly, 1); err != nil {
 		return nil, fmt.Errorf("opening the store %s: %w", path, err)
 	}
+	s.stmts = newStmts(s.writes)
 	if s.reads, err = connect(path, o, true, o.Readers); err != nil {
 		return nil, fmt.Errorf("opening the store %s: %w", path, err)
 	}
@@ -201,6 +204,7 @@ func (s *Store) Close() error {
 			errs = append(errs, db.Close())
 		}
 	}
+	s.group.serving.Wait() // the lock is given up when nothing is written any more
 	if s.lock != nil {
 		errs = append(errs, s.lock.release())
 	}

@@ -1,0 +1,104 @@
+package sqlite
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	"github.com/pipelinebot/pipelinebot/checkpoints"
+)
+
+// advance moves a run that is where the lease and the commit say, and touches
+// nothing otherwise.
+const advance = `UPDATE runs SET seq = ?, node = ?, next = ?, state = ?, visits = ?, starts = 0,
+		wait = '', wait_event = '', wait_until = 0, updated_at = ?
+	WHERE id = ? AND epoch = ? AND owner = ? AND owner <> '' AND seq = ? AND ended = 0`
+
+// Commit implements checkpoints.Progress. As long as nothing is wrong it is
+// two statements; only a commit that is refused reads why.
+func (s *Store) Commit(ctx context.Context, l checkpoints.Lease, c checkpoints.Commit) error {
+	r, err := encodeRecord(c.Record)
+	if err != nil {
+		return fmt.Errorf("encoding node %s of run %s: %w", c.Record.Node, l.RunID, err)
+	}
+	visits, err := encodeVisits(c.Visits)
+	if err != nil {
+		return fmt.Errorf("encoding the visits of run %s: %w", l.RunID, err)
+	}
+	invalid := c.Validate()
+	return s.write(ctx, func(t *tx) error {
+		if invalid != nil {
+			if _, err := t.held(l); err != nil {
+				return err
+			}
+			return invalid
+		}
+		n, err := t.exec(advance, c.Seq, c.Record.Node, c.Next, string(c.State), visits, t.now, l.RunID, l.Fence, l.Owner, c.Seq-1)
+		if err != nil {
+			return fmt.Errorf("committing node %s of run %s: %w", c.Record.Node, l.RunID, err)
+		}
+		if n == 0 {
+			return t.refusal(l, c)
+		}
+		if c.EventKey != "" {
+			if err := t.consume(l.RunID, c.EventKey); err != nil {
+				return err
+			}
+		}
+		if err := t.record(l.RunID, c, r); err != nil {
+			return fmt.Errorf("recording node %s of run %s: %w", c.Record.Node, l.RunID, err)
+		}
+		switch {
+		case c.Ending != nil:
+			return t.end(l.RunID, *c.Ending)
+		case c.Park != nil:
+			return t.park(l.RunID, position{epoch: l.Fence}, *c.Park)
+		}
+		return nil
+	})
+}
+
+// refusal says why a run did not advance.
+func (t *tx) refusal(l checkpoints.Lease, c checkpoints.Commit) error {
+	p, err := t.held(l)
+	switch {
+	case err != nil:
+		return err
+	case p.ended:
+		return fmt.Errorf("run %s has ended: %w", l.RunID, checkpoints.ErrConflict)
+	default:
+		return fmt.Errorf("run %s: commit %d after %d: %w", l.RunID, c.Seq, p.seq, checkpoints.ErrConflict)
+	}
+}
+
+// encoded are the parts of a record that are kept as JSON; "" is nothing.
+type encoded struct{ guards, usage string }
+
+func encodeRecord(r checkpoints.NodeRecord) (e encoded, err error) {
+	if len(r.Guards) > 0 {
+		text, err := json.Marshal(r.Guards)
+		if err != nil {
+			return e, err
+		}
+		e.guards = string(text)
+	}
+	e.usage, err = encodeUsage(r.Usage)
+	return e, err
+}
+
+func encodeVisits(visits map[string]int) (string, error) {
+	if len(visits) == 0 {
+		return "{}", nil
+	}
+	text, err := json.Marshal(visits)
+	return string(text), err
+}
+
+// record appends a node to the history.
+func (t *tx) record(id string, c checkpoints.Commit, e encoded) error {
+	r := c.Record
+	return t.exec1(`INSERT INTO history (run, seq, node, kind, visit, attempt, outcome, next, delta, guards, event_key, note, usage, began_at, took, input_hash)
+		VALUES ((SELECT n FROM runs WHERE id = ?), ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+		id, c.Seq, r.Node, r.Kind, r.Visit, r.Attempt, r.Outcome, c.Next, string(r.Delta), e.guards,
+		c.EventKey, r.Note, e.usage, micros(r.Began), r.Took.Microseconds(), r.InputHash)
+}

@@ -1,0 +1,119 @@
+package sqlite
+
+import (
+	"context"
+	"slices"
+	"sync"
+)
+
+// group lines up the calls that want to write. Those that wait share the next
+// transaction, since what a commit costs is the wait for the disk, not the
+// rows.
+type group struct {
+	mu      sync.Mutex
+	waiting []*op
+	busy    bool
+	serving sync.WaitGroup
+}
+
+// op is one call. fn may run more than once, each time on a clean slate.
+type op struct {
+	ctx  context.Context //nolint:containedctx // the call's, for its values
+	fn   func(*tx) error
+	err  error
+	done chan struct{}
+}
+
+// most is how many calls share a transaction, so that the first don't wait
+// for ever and the log stays short.
+const most = 256
+
+// do has serve called by one goroutine at a time and returns when that has
+// finished the op: by this one when nobody else is at it, since a run that
+// works alone shouldn't wait for a change of threads. It serves one batch; what
+// has come meanwhile is another goroutine's.
+//
+// serve gives up waiting for the connection with the context it is given. An
+// op whose ctx ends while it waits is taken back, and nothing was changed; a
+// transaction that has begun is brought to its end.
+func (g *group) do(ctx context.Context, fn func(*tx) error, serve func(context.Context)) error {
+	o := &op{ctx: context.WithoutCancel(ctx), fn: fn, done: make(chan struct{})}
+	g.mu.Lock()
+	g.waiting = append(g.waiting, o)
+	leads := !g.busy
+	if leads {
+		g.busy = true
+		g.serving.Add(1)
+	}
+	g.mu.Unlock()
+	if leads {
+		serve(ctx)
+		g.handOver(serve)
+	}
+	select {
+	case <-o.done:
+		return o.err
+	case <-ctx.Done():
+	}
+	if g.takeBack(o) {
+		return context.Cause(ctx)
+	}
+	<-o.done
+	return o.err
+}
+
+// handOver ends the service of a caller.
+func (g *group) handOver(serve func(context.Context)) {
+	if !g.more() {
+		g.serving.Done()
+		return
+	}
+	go func() {
+		defer g.serving.Done()
+		for serve(context.Background()); g.more(); {
+			serve(context.Background())
+		}
+	}()
+}
+
+// more reports that ops wait; without, nobody serves any more.
+func (g *group) more() bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.busy = len(g.waiting) > 0
+	return g.busy
+}
+
+// take hands out the ops that have come until now, in their order.
+func (g *group) take() []*op {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	n := min(len(g.waiting), most)
+	batch := g.waiting[:n:n]
+	g.waiting = slices.Clone(g.waiting[n:])
+	return batch
+}
+
+// fail finishes all ops that wait.
+func (g *group) fail(err error) {
+	for _, o := range g.take() {
+		o.finish(err)
+	}
+}
+
+// takeBack removes an op that has not begun.
+func (g *group) takeBack(o *op) bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	i := slices.Index(g.waiting, o)
+	if i < 0 {
+		return false
+	}
+	g.waiting = slices.Delete(g.waiting, i, i+1)
+	return true
+}
+
+func (o *op) finish(err error) {
+	o.err = err
+	close(o.done)
+}

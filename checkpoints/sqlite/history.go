@@ -1,0 +1,45 @@
+package sqlite
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/pipelinebot/pipelinebot/checkpoints"
+)
+
+// History implements checkpoints.Runs.
+func (s *Store) History(ctx context.Context, id string) ([]checkpoints.NodeRecord, error) {
+	n, err := number(ctx, s.reads, id)
+	if err != nil {
+		return nil, err
+	}
+	records, err := collect(ctx, s.reads, scanRecord, `SELECT seq, node, kind, visit, attempt, outcome, next, delta, guards,
+		event_key, note, usage, began_at, took, input_hash FROM history WHERE run = ? ORDER BY seq`, n)
+	if err != nil {
+		return nil, fmt.Errorf("reading the history of run %s: %w", id, err)
+	}
+	return records, nil
+}
+
+func scanRecord(row scanner) (r checkpoints.NodeRecord, err error) {
+	var delta, guards, usage string
+	var began, took int64
+	err = row.Scan(&r.Seq, &r.Node, &r.Kind, &r.Visit, &r.Attempt, &r.Outcome, &r.Next, &delta, &guards,
+		&r.EventKey, &r.Note, &usage, &began, &took, &r.InputHash)
+	if err != nil {
+		return r, err
+	}
+	if delta != "" {
+		r.Delta = json.RawMessage(delta)
+	}
+	r.Began, r.Took = fromMicros(began), time.Duration(took)*time.Microsecond
+	if err := decode(guards, &r.Guards); err != nil {
+		return r, fmt.Errorf("node %d: column guards is damaged: %w", r.Seq, err)
+	}
+	if err := decode(usage, &r.Usage); err != nil {
+		return r, fmt.Errorf("node %d: column usage is damaged: %w", r.Seq, err)
+	}
+	return r, nil
+}
