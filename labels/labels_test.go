@@ -56,6 +56,7 @@ func run(phase labels.Phase, status, awaits string) func(*labels.Input) {
 	}
 }
 
+// Covers: BL13, CN36.
 func TestDecide(t *testing.T) {
 	t.Parallel()
 	n := labels.Default()
@@ -226,6 +227,8 @@ func TestRulesReached(t *testing.T) {
 // TestDecideProperties holds for every input: no stranger spends or unlocks
 // anything, and a decision never asks to touch a label that is not the
 // pipeline's.
+//
+// Covers: BL12.
 func TestDecideProperties(t *testing.T) {
 	t.Parallel()
 	n := labels.Default()

@@ -10,6 +10,7 @@ import (
 	"github.com/pipelinebot/pipelinebot/internal/queue"
 )
 
+// Covers: BL25.
 func TestStore(t *testing.T) {
 	t.Parallel()
 	storetest.Run(t, func(_ *testing.T, clk *clock.Fake, enqueue func(queue.Token)) checkpoints.Store {

@@ -62,6 +62,7 @@ func TestSettings(t *testing.T) {
 	}
 }
 
+// Covers: AR30.
 func TestReopenKeepsEverything(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "runs.db")

@@ -13,6 +13,7 @@ import (
 	"github.com/pipelinebot/pipelinebot/internal/queue"
 )
 
+// Covers: BL16, BL24, BL25, AR31, AR32, NX3, NX10, CN21, BL9, BL11, NX5.
 func TestStore(t *testing.T) {
 	t.Parallel()
 	storetest.Run(t, func(t *testing.T, clk *clock.Fake, enqueue func(queue.Token)) checkpoints.Store {

@@ -148,6 +148,7 @@ func owned(owners map[string][]string, imp, pkg string) bool {
 	return false
 }
 
+// Covers: CN38, VK30, HF16.
 func TestArchitecture(t *testing.T) {
 	t.Parallel()
 	for _, v := range violations(sources(t), archtest.Floors(), archtest.Owners()) {

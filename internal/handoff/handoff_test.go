@@ -257,6 +257,7 @@ func TestRoundsOutliveTheirRuns(t *testing.T) {
 	}
 }
 
+// Covers: AR27.
 func TestNextNarrowsTheState(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

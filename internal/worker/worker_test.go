@@ -478,6 +478,7 @@ func TestStoreFailsDuringTheWalk(t *testing.T) {
 	}
 }
 
+// Covers: HF13.
 func TestKillSwitch(t *testing.T) {
 	t.Parallel()
 	n := labels.Default()

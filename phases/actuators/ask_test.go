@@ -168,6 +168,7 @@ func TestAskCancelled(t *testing.T) {
 	}
 }
 
+// Covers: AR20.
 func TestUnknownUsage(t *testing.T) {
 	t.Parallel()
 	m := &meter{}

@@ -93,6 +93,7 @@ func names(r llm.Request) string {
 	return strings.Join(n, " ")
 }
 
+// Covers: VK3.
 func TestToolsOffered(t *testing.T) {
 	t.Parallel()
 	run := runner(nil)

@@ -8,6 +8,7 @@ import (
 	"pgregory.net/rapid"
 )
 
+// Covers: HF19.
 func TestNoProgress(t *testing.T) {
 	t.Parallel()
 	at := func(tree string, failing ...string) Attempt { return Attempt{tree, failing} }

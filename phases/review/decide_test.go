@@ -109,6 +109,7 @@ func TestJudgeCI(t *testing.T) {
 	}
 }
 
+// Covers: AR26.
 func TestJoinedFindings(t *testing.T) {
 	t.Parallel()
 	leak := Finding{Severity: Blocker, Path: "a.go", Text: "leaks"}
