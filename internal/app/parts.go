@@ -18,6 +18,7 @@ import (
 	"github.com/pipelinebot/pipelinebot/llm/anthropic"
 	"github.com/pipelinebot/pipelinebot/llm/openai"
 	"github.com/pipelinebot/pipelinebot/phases/actuators"
+	"github.com/pipelinebot/pipelinebot/phases/delivery"
 	"github.com/pipelinebot/pipelinebot/phases/gates"
 	"github.com/pipelinebot/pipelinebot/phases/implement"
 	"github.com/pipelinebot/pipelinebot/phases/plan"
@@ -75,7 +76,7 @@ func (a *App) gitToken(ctx context.Context, cloneURL string) (secret.Value, erro
 
 func (a *App) phaseDeps(t tools) deps {
 	c := a.cfg
-	identity := implement.Identity{Name: c.Git.Name, Email: c.Git.Email, SignOff: c.Git.SignOff}
+	identity := delivery.Identity{Name: c.Git.Name, Email: c.Git.Email, SignOff: c.Git.SignOff}
 	protected := c.Implement.Protected
 	if protected == nil { // not set; an empty list means none
 		protected = gates.DefaultProtected()

@@ -30,7 +30,9 @@ func Floors() map[string]int {
 		"checkpoints/sqlite":           10,
 		"checkpoints/storetest":        11,
 		"flows":                        10,
+		"flows/templates":              10,
 		"internal/config":              10,
+		"internal/coverage":            10,
 		"internal/gh":                  10,
 		"internal/mockworld":           10,
 		"internal/mockworld/modelwire": 10,
@@ -54,10 +56,13 @@ func Floors() map[string]int {
 		"phases/plandoc":       21,
 		"phases/tree":          21,
 		"phases/status":        21,
+		"phases/delivery":      22,
 		"phases/phasetest":     24,
+		"internal/flowscript":  25,
 		"internal/handoff":     25,
 		"internal/report":      25,
 
+		"phases/agent":      30,
 		"phases/triage":     30,
 		"phases/plan":       30,
 		"phases/implement":  30,
@@ -69,6 +74,7 @@ func Floors() map[string]int {
 		"internal/app":    40,
 		"internal/demo":   40,
 		"internal/replay": 41,
+		"internal/bench":  41,
 
 		"internal/cli": 50,
 

@@ -10,6 +10,7 @@ import (
 	"github.com/pipelinebot/pipelinebot/internal/forge"
 	"github.com/pipelinebot/pipelinebot/internal/workspace"
 	"github.com/pipelinebot/pipelinebot/phases/blob"
+	"github.com/pipelinebot/pipelinebot/phases/delivery"
 	"github.com/pipelinebot/pipelinebot/phases/issue"
 	"github.com/pipelinebot/pipelinebot/phases/tree"
 )
@@ -39,7 +40,7 @@ func (p phase) admit() flows.Action {
 			}
 			branch := c.In.Str("branch")
 			if branch == "" {
-				branch = Branch(c.Run.Issue, c.Run.Lineage)
+				branch = delivery.Branch(c.Run.Issue, c.Run.Lineage)
 			}
 			var before []int
 			if err := c.In.Decode("merged_before", &before); err != nil {

@@ -4,10 +4,10 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/pipelinebot/pipelinebot/flows"
 	"github.com/pipelinebot/pipelinebot/phases/blob"
+	"github.com/pipelinebot/pipelinebot/phases/delivery"
 	"github.com/pipelinebot/pipelinebot/phases/gates"
 	"github.com/pipelinebot/pipelinebot/phases/issue"
 	"github.com/pipelinebot/pipelinebot/phases/markdown"
@@ -38,7 +38,7 @@ func (p phase) checkDiff() flows.Action {
 			rules := p.Rules
 			rules.Scope = doc.Paths()
 			found := gates.CheckDiff(d, rules)
-			if end, stop := ending(found, report); stop {
+			if end, stop := delivery.Ending(found, report.Unfinished); stop {
 				return end, nil
 			}
 			if found == nil {
@@ -51,44 +51,11 @@ func (p phase) checkDiff() flows.Action {
 			blocked := gates.Fatal(found)
 			note := markdown.Count(len(d.Files), "file") + ", nothing forbidden"
 			if blocked {
-				note = "refused: " + summary(found)
+				note = "refused: " + delivery.Summary(found)
 			}
 			return flows.Result{Delta: flows.Delta{"blocked": blocked, "problems_ref": a}, Note: note}, nil
 		}),
 	}
-}
-
-// ending says which findings no further attempt may settle: what is secret or
-// forbidden needs a person, not another try.
-func ending(found []gates.Finding, report Report) (flows.Result, bool) {
-	for _, f := range found {
-		switch {
-		case f.Code == gates.CodeEmpty:
-			why := "The attempt changed nothing."
-			if report.Unfinished != "" {
-				why += " It says: " + report.Unfinished
-			}
-			return issue.End("empty", gates.CodeEmpty, "%s", why), true
-		case !f.Fatal, f.Code == gates.CodeScope, f.Code == gates.CodeSymlink:
-		default:
-			return issue.End(issue.NeedsHuman, f.Code, "The changes need a person: %s", summary(found)), true
-		}
-	}
-	return flows.Result{}, false
-}
-
-// summary names the fatal findings, at most three.
-func summary(found []gates.Finding) string {
-	var out []string
-	for _, f := range found {
-		if f.Fatal {
-			out = append(out, f.String())
-		}
-	}
-	if len(out) > 3 {
-		out = append(out[:3:3], fmt.Sprintf("and %d more", len(out)-3))
-	}
-	return strings.Join(out, "; ")
 }
 
 // noProgress keeps the history of attempts and stops before another is paid
@@ -182,7 +149,7 @@ func (p phase) giveUp() flows.Action {
 				if err != nil {
 					return flows.Result{}, err
 				}
-				why = summary(found)
+				why = delivery.Summary(found)
 			} else {
 				ev, err := evidence(ctx, c, "evidence_ref")
 				if err != nil {

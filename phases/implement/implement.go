@@ -4,19 +4,19 @@
 // is in flow.yaml; this package holds its actions and prompts.
 //
 // It must not know GitHub's wire, git, sandboxes, stores or the engine. It
-// imports contracts and phases/{actuators,blob,gates,issue,markdown,plandoc,tree}.
+// imports contracts and phases/{actuators,blob,delivery,gates,issue,markdown,plandoc,tree}.
 package implement
 
 import (
 	"context"
 	_ "embed"
-	"fmt"
 
 	"github.com/pipelinebot/pipelinebot/flows"
 	"github.com/pipelinebot/pipelinebot/internal/command"
 	"github.com/pipelinebot/pipelinebot/internal/forge"
 	"github.com/pipelinebot/pipelinebot/internal/secret"
 	"github.com/pipelinebot/pipelinebot/phases/actuators"
+	"github.com/pipelinebot/pipelinebot/phases/delivery"
 	"github.com/pipelinebot/pipelinebot/phases/gates"
 	"github.com/pipelinebot/pipelinebot/phases/tree"
 )
@@ -73,13 +73,7 @@ type Settings struct {
 	CommandLimits command.Limits
 	// MaxTurns bounds one attempt's tool loop; 0 is the actuator's default.
 	MaxTurns int
-	Identity Identity
-}
-
-// Identity is the author of the commits.
-type Identity struct {
-	Name, Email string
-	SignOff     bool
+	Identity delivery.Identity
 }
 
 type phase struct{ Deps }
@@ -92,23 +86,6 @@ func Actions(d Deps) []flows.Action {
 		p.giveUp(), p.publish(), p.openPull(), p.saveWork(),
 	}
 }
-
-// Branch is the branch of an issue's pipeline; a later round pushes to it
-// again.
-func Branch(issue int, lineage string) string {
-	return fmt.Sprintf("pipelinebot/%d-%s", issue, short(lineage))
-}
-
-// short is the end of a lineage's id: its beginning is the time, which two
-// pipelines of one issue may share.
-func short(lineage string) string { return lineage[max(0, len(lineage)-8):] }
-
-// WIPBranch is where unfinished work is kept when a run is stopped.
-func WIPBranch(issue int, lineage string) string {
-	return fmt.Sprintf("pipelinebot/wip/%d-%s", issue, short(lineage))
-}
-
-func headRef(branch string) string { return "refs/heads/" + branch }
 
 // testCommand is how the tests of a repository are run, as configured.
 func (s Settings) testCommand(repo string) gates.TestCommand {

@@ -20,6 +20,7 @@ import (
 	"github.com/pipelinebot/pipelinebot/llm/llmtest"
 	"github.com/pipelinebot/pipelinebot/phases/actuators"
 	"github.com/pipelinebot/pipelinebot/phases/blob"
+	"github.com/pipelinebot/pipelinebot/phases/delivery"
 	"github.com/pipelinebot/pipelinebot/phases/gates"
 	"github.com/pipelinebot/pipelinebot/phases/implement"
 	"github.com/pipelinebot/pipelinebot/phases/issue"
@@ -78,7 +79,7 @@ func newWorldOn(t *testing.T, provider func(*phasetest.Origin) workspace.Provide
 	if settings.Test.Argv == nil {
 		settings.Test.Argv = []string{"check"}
 	}
-	settings.Identity = implement.Identity{Name: "pipelinebot", Email: "bot@example.com"}
+	settings.Identity = delivery.Identity{Name: "pipelinebot", Email: "bot@example.com"}
 	name, src := implement.FlowSource()
 	w.phase = phasetest.Load(t, name, src, implement.Actions(implement.Deps{
 		Issues: w.forge, Pulls: w.forge, Trees: tree.New(provider(w.origin), w.forge), Runner: phasetest.Runner(w.tests),
@@ -144,7 +145,7 @@ func TestFirstFailsThenPasses(t *testing.T) {
 	w := newWorld(t, implement.Settings{}, slices.Concat(attempt("TestZero"), attempt())...)
 	out, run := w.run()
 	expect(t, out, "pr_opened", "")
-	branch := implement.Branch(7, run.Lineage)
+	branch := delivery.Branch(7, run.Lineage)
 	if got := w.origin.Show(branch, "sum.txt"); got != "better\n" {
 		t.Errorf("pushed %q", got)
 	}
@@ -202,8 +203,8 @@ func TestNoProgress(t *testing.T) {
 			if !strings.Contains(out.Reason, tc.says) {
 				t.Errorf("reason %q lacks %q", out.Reason, tc.says)
 			}
-			wip := implement.WIPBranch(7, run.Lineage)
-			if w.origin.Head(implement.Branch(7, run.Lineage)) != "" || w.origin.Head(wip) == "" || !slices.Equal(w.saved, []string{wip}) {
+			wip := delivery.WIPBranch(7, run.Lineage)
+			if w.origin.Head(delivery.Branch(7, run.Lineage)) != "" || w.origin.Head(wip) == "" || !slices.Equal(w.saved, []string{wip}) {
 				t.Errorf("branches: saved %v", w.saved)
 			}
 		})
@@ -338,7 +339,7 @@ func TestCrashAroundEffects(t *testing.T) {
 			w.CrashAfter = crash
 			run := w.Start(w.phase, checkpoints.Run{}, w.input)
 			w.Walk(w.phase, run.ID)
-			head := w.origin.Head(implement.Branch(7, run.Lineage))
+			head := w.origin.Head(delivery.Branch(7, run.Lineage))
 			if crash > 6 && head == "" {
 				t.Fatal("nothing was pushed before the crash")
 			}
@@ -347,7 +348,7 @@ func TestCrashAroundEffects(t *testing.T) {
 			if len(w.forge.Opened) != 1 {
 				t.Errorf("%d pull requests", len(w.forge.Opened))
 			}
-			if now := w.origin.Head(implement.Branch(7, run.Lineage)); crash > 6 && now != head {
+			if now := w.origin.Head(delivery.Branch(7, run.Lineage)); crash > 6 && now != head {
 				t.Errorf("the branch went from %s to %s", head, now)
 			}
 		})
@@ -360,7 +361,7 @@ func TestPullRequestIsAdopted(t *testing.T) {
 	w.forge.Fail["PullsByHead"] = []error{nil}
 	w.forge.Fail["OpenPull"] = []error{&forge.Error{Kind: forge.KindConflict, Op: "opening pull request", Status: 422}}
 	run := w.Start(w.phase, checkpoints.Run{}, w.input)
-	w.forge.Opened = append(w.forge.Opened, &forge.Pull{Ref: forge.Ref{Number: 55}, Open: true, Head: implement.Branch(7, run.Lineage)})
+	w.forge.Opened = append(w.forge.Opened, &forge.Pull{Ref: forge.Ref{Number: 55}, Open: true, Head: delivery.Branch(7, run.Lineage)})
 	expect(t, w.Walk(w.phase, run.ID), "pr_opened", "")
 	if got := w.State(run.ID).Int("pr"); got != 55 {
 		t.Errorf("pull request %d", got)
@@ -400,7 +401,7 @@ func TestHaltSavesWorkInFlight(t *testing.T) {
 	if out.How != engine.Halted {
 		t.Fatalf("got %s %s (%s): %s", out.How, out.Result, out.Code, out.Reason)
 	}
-	wip := implement.WIPBranch(7, run.Lineage)
+	wip := delivery.WIPBranch(7, run.Lineage)
 	if got := w.origin.Show(wip, "sum.txt"); got != "half done\n" || !slices.Equal(w.saved, []string{wip}) {
 		t.Errorf("saved %q on %v", got, w.saved)
 	}
@@ -445,7 +446,7 @@ func reviewRound(t *testing.T, provider func(*phasetest.Origin) workspace.Provid
 	in["findings_ref"] = w.put(map[string]any{"findings": []map[string]any{{"severity": "major", "text": "the zero is forgotten"}}})
 	second := w.Start(w.phase, first, in)
 	expect(t, w.Walk(w.phase, second.ID), "pr_opened", "")
-	branch := implement.Branch(7, first.Lineage)
+	branch := delivery.Branch(7, first.Lineage)
 	if got := w.origin.Show(branch, "sum.txt"); got != "better still\n" {
 		t.Errorf("pushed %q", got)
 	}

@@ -2,12 +2,12 @@ package implement
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 
 	"github.com/pipelinebot/pipelinebot/flows"
 	"github.com/pipelinebot/pipelinebot/internal/workspace"
+	"github.com/pipelinebot/pipelinebot/phases/delivery"
 	"github.com/pipelinebot/pipelinebot/phases/issue"
 	"github.com/pipelinebot/pipelinebot/phases/markdown"
 	"github.com/pipelinebot/pipelinebot/phases/plandoc"
@@ -36,7 +36,7 @@ func (p phase) publish() flows.Action {
 			if err != nil {
 				return flows.Result{}, err
 			}
-			sha, err := w.Commit(ctx, p.commit(c, message(c.Run.Issue, c.Run.Round, doc, c.In.Str("plan_hash"))))
+			sha, err := w.Commit(ctx, p.Identity.Commit(c, message(c.Run.Issue, c.Run.Round, doc, c.In.Str("plan_hash"))))
 			if errors.Is(err, workspace.ErrEmpty) {
 				return issue.End("empty", "empty", "The changes come to nothing."), nil
 			}
@@ -47,23 +47,12 @@ func (p phase) publish() flows.Action {
 			if base != c.In.Str("base_sha") {
 				expect = base
 			}
-			_, err = c.Effects.Once(ctx, "push",
-				func(ctx context.Context) (json.RawMessage, bool, error) {
-					now, err := p.Trees.Resolve(ctx, c, branch)
-					if errors.Is(err, workspace.ErrNotFound) {
-						return nil, false, nil
-					}
-					return quote(sha), err == nil && now == sha, err
-				},
-				func(ctx context.Context) (json.RawMessage, error) {
-					err := w.Push(ctx, workspace.Push{SHA: sha, Ref: headRef(branch), Expect: expect})
-					return quote(sha), tree.Passing(c, err)
-				})
+			err = delivery.Push(ctx, c, p.Trees, w, sha, branch, expect)
 			if errors.Is(err, workspace.ErrConflict) {
 				return issue.End(issue.NeedsHuman, "branch-moved", "The branch %s holds commits that are not this run's; nothing was overwritten.", branch), nil
 			}
 			if err != nil {
-				return flows.Result{}, fmt.Errorf("pushing %s: %w", branch, err)
+				return flows.Result{}, err
 			}
 			return flows.Result{
 				Delta: flows.Delta{"head_sha": sha, "patch_ref": c.In.Artifact("work_ref")},
@@ -89,13 +78,6 @@ func tested(ctx context.Context, c flows.Call, w workspace.Workspace) error {
 	return nil
 }
 
-func (p phase) commit(c flows.Call, message string) workspace.Commit {
-	return workspace.Commit{
-		Message: message, Name: p.Identity.Name, Email: p.Identity.Email,
-		When: c.Run.Created, SignOff: p.Identity.SignOff,
-	}
-}
-
 // message is the commit's text. The summary is a model's; it can't close
 // another issue.
 func message(issueNumber, round int, d plandoc.Document, hash string) string {
@@ -105,5 +87,3 @@ func message(issueNumber, round int, d plandoc.Document, hash string) string {
 	}
 	return m + ".\n"
 }
-
-func quote(sha string) json.RawMessage { return json.RawMessage(`"` + sha + `"`) }

@@ -2,13 +2,13 @@ package implement
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"strings"
 
 	"github.com/pipelinebot/pipelinebot/flows"
 	"github.com/pipelinebot/pipelinebot/internal/forge"
 	"github.com/pipelinebot/pipelinebot/phases/blob"
+	"github.com/pipelinebot/pipelinebot/phases/delivery"
 	"github.com/pipelinebot/pipelinebot/phases/gates"
 	"github.com/pipelinebot/pipelinebot/phases/issue"
 	"github.com/pipelinebot/pipelinebot/phases/markdown"
@@ -35,40 +35,11 @@ func (p phase) openPull() flows.Action {
 			if err != nil {
 				return flows.Result{}, err
 			}
-			find := func(ctx context.Context) (json.RawMessage, bool, error) {
-				pulls, err := p.Pulls.PullsByHead(ctx, ref.Repo, branch)
-				if err != nil {
-					return nil, false, err
-				}
-				for _, pull := range pulls {
-					if pull.Open {
-						v, err := json.Marshal(pull.Ref.Number)
-						return v, true, err
-					}
-				}
-				return nil, false, nil
-			}
-			raw, err := c.Effects.Once(ctx, "pull", find, func(ctx context.Context) (json.RawMessage, error) {
-				pull, err := p.Pulls.OpenPull(ctx, ref.Repo, forge.NewPull{
-					Title: title, Body: body, Head: branch, Base: c.In.Str("default_branch"),
-				})
-				if forge.IsKind(err, forge.KindConflict) {
-					// Somebody was quicker, or the answer to an earlier try was lost.
-					if v, found, ferr := find(ctx); ferr == nil && found {
-						return v, nil
-					}
-				}
-				if err != nil {
-					return nil, err
-				}
-				return json.Marshal(pull.Ref.Number)
+			number, err := delivery.OpenPull(ctx, c, p.Pulls, ref.Repo, forge.NewPull{
+				Title: title, Body: body, Head: branch, Base: c.In.Str("default_branch"),
 			})
 			if err != nil {
-				return flows.Result{}, fmt.Errorf("opening the pull request of %s: %w", branch, err)
-			}
-			var number int
-			if err := json.Unmarshal(raw, &number); err != nil {
-				return flows.Result{}, fmt.Errorf("reading the recorded pull request: %w", err)
+				return flows.Result{}, err
 			}
 			return flows.Result{
 				Delta: flows.Delta{"pr": number, "result": "pr_opened"},

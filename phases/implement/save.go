@@ -1,90 +1,13 @@
 package implement
 
 import (
-	"context"
-	"errors"
-	"fmt"
-
 	"github.com/pipelinebot/pipelinebot/flows"
-	"github.com/pipelinebot/pipelinebot/internal/workspace"
-	"github.com/pipelinebot/pipelinebot/phases/blob"
-	"github.com/pipelinebot/pipelinebot/phases/gates"
-	"github.com/pipelinebot/pipelinebot/phases/markdown"
-	"github.com/pipelinebot/pipelinebot/phases/tree"
+	"github.com/pipelinebot/pipelinebot/phases/delivery"
 )
 
 // saveWork runs on every ending. When the work did not become a pull request
 // it is kept on the WIP branch, and the worktree is removed in any case. Its
 // note says where the work is.
 func (p phase) saveWork() flows.Action {
-	return flows.Action{
-		Name: "implement.save_work", Version: "1", Reads: []string{}, Writes: []string{},
-		Run: func(ctx context.Context, c flows.Call) (flows.Result, error) {
-			note, err := "", error(nil)
-			if worthSaving(c.Ended) {
-				note, err = p.save(ctx, c)
-			}
-			return flows.Result{Note: note}, errors.Join(err, p.Trees.Release(ctx, c.Run.ID))
-		},
-	}
-}
-
-// worthSaving is false when the work is published, settled or nothing.
-func worthSaving(e *flows.Ended) bool {
-	if e == nil {
-		return false
-	}
-	if e.How != "sink" {
-		return true
-	}
-	return e.Result == "needs_human" || e.Result == "no_progress"
-}
-
-func (p phase) save(ctx context.Context, c flows.Call) (string, error) {
-	w, ok := p.Trees.Current(c.Run.ID)
-	if !ok {
-		base := c.In.Str("work_base")
-		if base == "" || !blob.Set(c.In.Artifact("work_ref")) {
-			return "", nil
-		}
-		var err error
-		if w, err = p.Trees.Open(ctx, c, tree.At{Base: base, Patch: c.In.Artifact("work_ref")}); err != nil {
-			return "", fmt.Errorf("opening the work to save it: %w", err)
-		}
-	}
-	d, err := w.Diff(ctx)
-	if err != nil {
-		return "", fmt.Errorf("reading the work to save it: %w", err)
-	}
-	if len(d.Files) == 0 {
-		return "", nil
-	}
-	for _, f := range gates.CheckDiff(d, gates.Rules{MaxFiles: gates.Unlimited, MaxLines: gates.Unlimited, Protected: p.Rules.Protected, AllowWorkflows: p.Rules.AllowWorkflows}) {
-		if f.Fatal {
-			return "the unfinished work is not kept on a branch: " + f.String(), nil
-		}
-	}
-	branch := WIPBranch(c.Run.Issue, c.Run.Lineage)
-	sha, err := w.Commit(ctx, p.commit(c, fmt.Sprintf("Keep unfinished work on #%d\n\nThe run ended before its work could be published.\n", c.Run.Issue)))
-	if errors.Is(err, workspace.ErrEmpty) {
-		return "", nil
-	}
-	if err != nil {
-		return "", fmt.Errorf("committing the work to save it: %w", err)
-	}
-	now, err := p.Trees.Resolve(ctx, c, branch)
-	if err != nil && !errors.Is(err, workspace.ErrNotFound) {
-		return "", err
-	}
-	if now != sha {
-		if err := w.Push(ctx, workspace.Push{SHA: sha, Ref: headRef(branch), Expect: now}); err != nil {
-			return "", fmt.Errorf("pushing the work to %s: %w", branch, err)
-		}
-	}
-	if p.Saved != nil {
-		if err := p.Saved(ctx, c.Run.ID, branch); err != nil {
-			return "", fmt.Errorf("recording that the work is on %s: %w", branch, err)
-		}
-	}
-	return fmt.Sprintf("the unfinished work (%s) is on branch %s", markdown.Count(len(d.Files), "file"), branch), nil
+	return delivery.Keeper{Trees: p.Trees, Rules: p.Rules, Identity: p.Identity, Saved: p.Saved}.Action("implement.save_work", "work_base")
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/pipelinebot/pipelinebot/flows"
 	"github.com/pipelinebot/pipelinebot/internal/workspace"
+	"github.com/pipelinebot/pipelinebot/phases/delivery"
 	"github.com/pipelinebot/pipelinebot/phases/gates"
 	"github.com/pipelinebot/pipelinebot/phases/phasetest"
 	"github.com/pipelinebot/pipelinebot/phases/plandoc"
@@ -60,28 +61,6 @@ func TestAttemptsDiffer(t *testing.T) {
 	}
 }
 
-func TestWorthSaving(t *testing.T) {
-	t.Parallel()
-	for _, tc := range []struct {
-		ended *flows.Ended
-		want  bool
-	}{
-		{nil, false},
-		{&flows.Ended{How: "halted"}, true},
-		{&flows.Ended{How: "cancelled"}, true},
-		{&flows.Ended{How: "error"}, true},
-		{&flows.Ended{How: "sink", Result: "needs_human"}, true},
-		{&flows.Ended{How: "sink", Result: "no_progress"}, true},
-		{&flows.Ended{How: "sink", Result: "pr_opened"}, false},
-		{&flows.Ended{How: "sink", Result: "merged"}, false},
-		{&flows.Ended{How: "sink", Result: "empty"}, false},
-	} {
-		if got := worthSaving(tc.ended); got != tc.want {
-			t.Errorf("worthSaving(%+v) = %t", tc.ended, got)
-		}
-	}
-}
-
 // A process that did not open the worktree itself saves the work from the
 // state.
 func TestSaveFromState(t *testing.T) {
@@ -99,7 +78,7 @@ func TestSaveFromState(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	fresh := phase{Deps{Trees: tree.New(origin, forge), Settings: Settings{Identity: Identity{Name: "bot", Email: "b@x"}}}}
+	fresh := phase{Deps{Trees: tree.New(origin, forge), Settings: Settings{Identity: delivery.Identity{Name: "bot", Email: "b@x"}}}}
 	in, err := flows.StateOf(map[string]any{"work_base": origin.Head("trunk"), "work_ref": saved.Patch})
 	if err != nil {
 		t.Fatal(err)
@@ -107,33 +86,16 @@ func TestSaveFromState(t *testing.T) {
 	c.In, c.Ended = in, &flows.Ended{How: "cancelled"}
 	for range 2 { // a repetition finds the branch as it left it
 		r, err := fresh.saveWork().Run(context.Background(), c)
-		if err != nil || !strings.Contains(r.Note, WIPBranch(7, c.Run.Lineage)) {
+		if err != nil || !strings.Contains(r.Note, delivery.WIPBranch(7, c.Run.Lineage)) {
 			t.Fatalf("%q, %v", r.Note, err)
 		}
 	}
-	if got := origin.Show(WIPBranch(7, c.Run.Lineage), "a.txt"); got != "b\n" {
+	if got := origin.Show(delivery.WIPBranch(7, c.Run.Lineage), "a.txt"); got != "b\n" {
 		t.Errorf("saved %q", got)
 	}
 	// Nothing to save is fine.
 	c.In = flows.State{}
 	if r, err := fresh.saveWork().Run(context.Background(), c); err != nil || r.Note != "" {
 		t.Errorf("%q, %v", r.Note, err)
-	}
-}
-
-func TestEnding(t *testing.T) {
-	t.Parallel()
-	fatal := func(code string) []gates.Finding { return []gates.Finding{{Code: code, Path: "x", Fatal: true}} }
-	for code, want := range map[string]string{
-		gates.CodeEmpty: "empty", gates.CodeSecret: "needs_human", gates.CodeWorkflow: "needs_human", gates.CodeSubmodule: "needs_human",
-		gates.CodeProtected: "needs_human", gates.CodeTooBig: "needs_human", gates.CodeScope: "", gates.CodeSymlink: "",
-	} {
-		r, stop := ending(fatal(code), Report{})
-		if stop != (want != "") || stop && r.Delta["result"] != want {
-			t.Errorf("%s: %+v, stop %t; want %q", code, r, stop, want)
-		}
-	}
-	if _, stop := ending([]gates.Finding{{Code: gates.CodeBinary}}, Report{}); stop {
-		t.Error("a finding that is not fatal ends the flow")
 	}
 }

@@ -1,0 +1,99 @@
+package delivery
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/pipelinebot/pipelinebot/flows"
+	"github.com/pipelinebot/pipelinebot/internal/workspace"
+	"github.com/pipelinebot/pipelinebot/phases/blob"
+	"github.com/pipelinebot/pipelinebot/phases/gates"
+	"github.com/pipelinebot/pipelinebot/phases/markdown"
+	"github.com/pipelinebot/pipelinebot/phases/tree"
+)
+
+// Keeper keeps unfinished work on a branch. Saved may be nil.
+type Keeper struct {
+	Trees    *tree.Trees
+	Rules    gates.Rules
+	Identity Identity
+	// Saved is told the branch on which a run's unfinished work was kept.
+	Saved func(ctx context.Context, runID, branch string) error
+}
+
+// Action is a `finally` action: when the work did not become a pull request it
+// is kept on the WIP branch, and the worktree is removed in any case. baseKey
+// is the state key of the commit upon which work_ref lies. The note says where
+// the work is.
+func (k Keeper) Action(name, baseKey string) flows.Action {
+	return flows.Action{
+		Name: name, Version: "1", Reads: []string{}, Writes: []string{},
+		Run: func(ctx context.Context, c flows.Call) (flows.Result, error) {
+			note, err := "", error(nil)
+			if WorthSaving(c.Ended) {
+				note, err = k.save(ctx, c, c.In.Str(baseKey))
+			}
+			return flows.Result{Note: note}, errors.Join(err, k.Trees.Release(ctx, c.Run.ID))
+		},
+	}
+}
+
+// WorthSaving is false when the work is published, settled or nothing.
+func WorthSaving(e *flows.Ended) bool {
+	if e == nil {
+		return false
+	}
+	if e.How != "sink" {
+		return true
+	}
+	return e.Result == "needs_human" || e.Result == "no_progress"
+}
+
+func (k Keeper) save(ctx context.Context, c flows.Call, base string) (string, error) {
+	w, ok := k.Trees.Current(c.Run.ID)
+	if !ok {
+		if base == "" || !blob.Set(c.In.Artifact("work_ref")) {
+			return "", nil
+		}
+		var err error
+		if w, err = k.Trees.Open(ctx, c, tree.At{Base: base, Patch: c.In.Artifact("work_ref")}); err != nil {
+			return "", fmt.Errorf("opening the work to save it: %w", err)
+		}
+	}
+	d, err := w.Diff(ctx)
+	if err != nil {
+		return "", fmt.Errorf("reading the work to save it: %w", err)
+	}
+	if len(d.Files) == 0 {
+		return "", nil
+	}
+	for _, f := range gates.CheckDiff(d, gates.Rules{MaxFiles: gates.Unlimited, MaxLines: gates.Unlimited, Protected: k.Rules.Protected, AllowWorkflows: k.Rules.AllowWorkflows}) {
+		if f.Fatal {
+			return "the unfinished work is not kept on a branch: " + f.String(), nil
+		}
+	}
+	branch := WIPBranch(c.Run.Issue, c.Run.Lineage)
+	sha, err := w.Commit(ctx, k.Identity.Commit(c, fmt.Sprintf("Keep unfinished work on #%d\n\nThe run ended before its work could be published.\n", c.Run.Issue)))
+	if errors.Is(err, workspace.ErrEmpty) {
+		return "", nil
+	}
+	if err != nil {
+		return "", fmt.Errorf("committing the work to save it: %w", err)
+	}
+	now, err := k.Trees.Resolve(ctx, c, branch)
+	if err != nil && !errors.Is(err, workspace.ErrNotFound) {
+		return "", err
+	}
+	if now != sha {
+		if err := w.Push(ctx, workspace.Push{SHA: sha, Ref: headRef(branch), Expect: now}); err != nil {
+			return "", fmt.Errorf("pushing the work to %s: %w", branch, err)
+		}
+	}
+	if k.Saved != nil {
+		if err := k.Saved(ctx, c.Run.ID, branch); err != nil {
+			return "", fmt.Errorf("recording that the work is on %s: %w", branch, err)
+		}
+	}
+	return fmt.Sprintf("the unfinished work (%s) is on branch %s", markdown.Count(len(d.Files), "file"), branch), nil
+}
