@@ -52,32 +52,66 @@ const workRule = `You work through tools. Look before you change anything, chang
 // model call and every tool call is asked of c.Meter, and c.Beat is called
 // each turn. Errors are as for Ask, and ErrStuck.
 func Work[T any](ctx context.Context, c flows.Call, m Models, p Prompt, t Toolbox) (T, Transcript, error) {
-	var zero T
+	var zero, out T
 	form, err := newAnswer[T]()
 	if err != nil {
 		return zero, Transcript{}, err
 	}
+	log, err := work(ctx, c, m, p, t, form.schema, func(raw json.RawMessage) error {
+		v, err := form.decode(raw)
+		if err == nil {
+			out = v
+		}
+		return err
+	})
+	if err != nil {
+		return zero, log, err
+	}
+	return out, log, nil
+}
+
+// WorkForm is Work with a form made at run time; the answer holds one value a
+// field: string, int, bool or []string.
+func WorkForm(ctx context.Context, c flows.Call, m Models, p Prompt, t Toolbox, form Form) (map[string]any, Transcript, error) {
+	a, err := form.answer()
+	if err != nil {
+		return nil, Transcript{}, err
+	}
+	var out map[string]any
+	log, err := work(ctx, c, m, p, t, a.schema, func(raw json.RawMessage) error {
+		v, err := a.decode(raw)
+		if err != nil {
+			return err
+		}
+		out, err = form.values(v)
+		return err
+	})
+	if err != nil {
+		return nil, log, err
+	}
+	return out, log, nil
+}
+
+// work is the loop of Work; accept takes the final answer, or says why not.
+func work(ctx context.Context, c flows.Call, m Models, p Prompt, t Toolbox, schema json.RawMessage, accept func(json.RawMessage) error) (Transcript, error) {
 	paid, err := newMetered(c, m, p.ID)
 	if err != nil {
-		return zero, Transcript{}, err
+		return Transcript{}, err
 	}
 	box, err := openBox(t)
 	if err != nil {
-		return zero, Transcript{}, fmt.Errorf("opening the tools of %s: %w", p.ID, err)
+		return Transcript{}, fmt.Errorf("opening the tools of %s: %w", p.ID, err)
 	}
 	defer box.close()
 	p.System = strings.TrimSpace(p.System) + "\n\n" + workRule
 	system, first := p.Render()
-	var out T
 	finish := tool{
-		def: llm.Tool{Name: finishTool, Input: form.schema, Description: "End the work with the final answer. " +
+		def: llm.Tool{Name: finishTool, Input: schema, Description: "End the work with the final answer. " +
 			"Call it once, alone, after everything else is done."},
 		run: func(_ context.Context, in json.RawMessage) (string, error) {
-			v, err := form.decode(in)
-			if err != nil {
+			if err := accept(in); err != nil {
 				return "", err
 			}
-			out = v
 			return "Accepted.", nil
 		},
 	}
@@ -90,9 +124,8 @@ func Work[T any](ctx context.Context, c flows.Call, m Models, p Prompt, t Toolbo
 	l.log.Ended = "finished"
 	if err != nil {
 		l.log.Ended, l.log.Error = Code(err), err.Error()
-		return zero, l.log, err
 	}
-	return out, l.log, nil
+	return l.log, err
 }
 
 // finishTool ends the loop, runTool runs a command.
