@@ -30,82 +30,105 @@ const (
 )
 
 // act runs the action of a step or a gate, with its retries.
-func (w *walk) act(ctx context.Context, node flows.Node, visit int) result {
-	action, ok := w.e.Registry.Get(node.Uses)
-	if !ok {
-		return result{outcome: flows.Failed, code: "drift", err: fmt.Errorf("%w: no action is called %s", flows.ErrDrift, node.Uses)}
-	}
-	if res, over := w.overspent(ctx, node); over {
-		return res
-	}
-	v, err := w.loadVisit(ctx, node.ID, visit)
-	if err != nil {
-		return result{fatal: err}
-	}
-	with, err := flows.Expand(node.With, w.state, w.info())
+func (w *walk) act(ctx context.Context, node *planned, en entry) result {
+	with, err := flows.Expand(node.With, w.state.view(), w.about)
 	if err != nil {
 		return result{outcome: flows.Failed, code: "template", err: err}
 	}
-	a := &attempts{w: w, node: node, action: action, visit: visit, with: with, kept: v, began: w.e.Clock.Now()}
+	return w.perform(ctx, node, en, with)
+}
+
+// perform runs the action of a node of any kind.
+func (w *walk) perform(ctx context.Context, node *planned, en entry, with []byte) result {
+	if res, over := w.overspent(ctx, node); over {
+		return res
+	}
+	a := &attempts{w: w, hands: &w.hands, node: node, visit: en.visit, with: with, in: w.state.only(node.In), began: en.began}
+	if node.Cache != "" {
+		res, hit, err := a.cached()
+		switch {
+		case err != nil:
+			return result{fatal: err}
+		case hit:
+			return res
+		}
+	}
+	var err error
+	if a.kept, err = w.loadVisit(node.ID, en.visit); err != nil {
+		return result{fatal: err}
+	}
 	res := a.run(ctx)
-	res.spends = node.Kind == flows.Step
+	res.spends = node.Kind != flows.Gate
 	return res
 }
 
 // attempts is one visit of a node, through its retries.
 type attempts struct {
-	w      *walk
-	node   flows.Node
-	action flows.Action
-	visit  int
-	with   []byte
-	kept   visitRecord
-	kept0  time.Duration // time of this walk that is kept already
-	began  time.Time
+	w     *walk
+	hands *hands
+	node  *planned
+	visit int
+	with  []byte
+	in    flows.State
+	kept  visitRecord
+	kept0 time.Duration // time of this walk that is kept already
+	began time.Time
+	// branch says that used is what the visit has used so far; else it is
+	// what the run has spent beyond its completed nodes.
+	branch bool
+	used   checkpoints.Usage
+	// hash is of the action's input, where results are used again.
+	hash string
+	// names are the effects asked for.
+	names []string
+	first call
 }
 
 // worked is how long the visit took so far, over resumes.
-func (a *attempts) worked() time.Duration { return a.kept.Worked + a.w.e.Clock.Now().Sub(a.began) }
+func (a *attempts) worked(now time.Time) time.Duration { return a.kept.Worked + now.Sub(a.began) }
 
 func (a *attempts) keep(ctx context.Context) error {
 	v := a.kept
-	v.Worked = a.worked()
+	v.Worked = a.worked(a.w.e.Clock.Now())
 	return a.w.keepVisit(ctx, a.node.ID, a.visit, v)
 }
 
 // bound is how long the visit may still take and what it is then.
-func (a *attempts) bound() (time.Duration, flows.Outcome) {
+func (a *attempts) bound(now time.Time) (time.Duration, flows.Outcome) {
 	limit, outcome := a.node.Timeout, flows.Timeout
 	if limit == 0 {
 		limit = defaultTimeout
 	}
-	limit -= a.w.e.Clock.Now().Sub(a.began)
-	for _, wall := range []struct{ most, used time.Duration }{
-		{a.node.Budget.Wall, a.worked()},
-		{a.w.flow.Limits().Wall, a.w.worked + a.worked()},
-	} {
-		if wall.most > 0 && wall.most-wall.used < limit {
-			limit, outcome = wall.most-wall.used, flows.Budget
-		}
+	limit -= now.Sub(a.began)
+	if most := a.node.Budget.Wall; most > 0 && most-a.worked(now) < limit {
+		limit, outcome = most-a.worked(now), flows.Budget
+	}
+	if most := a.w.plan.limits.Wall; most > 0 && most-a.w.worked-a.worked(now) < limit {
+		limit, outcome = most-a.w.worked-a.worked(now), flows.Budget
 	}
 	return max(limit, 0), outcome
 }
 
 func (a *attempts) run(ctx context.Context) result {
+	now := a.began
 	for {
 		a.kept.Attempts++
 		if a.kept.Attempts > 1 {
 			if err := a.keep(ctx); err != nil {
 				return result{fatal: err}
 			}
+			now = a.w.e.Clock.Now()
 		}
-		got := a.call(ctx)
+		got, err := a.call(ctx, now)
+		if err != nil {
+			return result{fatal: err}
+		}
 		if got.cut {
 			return a.cut(ctx)
 		}
 		var retry *flows.Retry
 		if got.outcome != "" || got.err == nil || !errors.As(got.err, &retry) || errors.Is(got.err, flows.ErrBudget) || a.w.stuck() {
-			return a.result(got)
+			return a.ended(ctx, got)
 		}
 		if res, over := a.again(ctx, retry); over {
 			return res
@@ -113,30 +136,50 @@ func (a *attempts) run(ctx context.Context) result {
 	}
 }
 
-func (a *attempts) call(ctx context.Context) returned {
-	limit, outcome := a.bound()
-	c := &call{
-		w: a.w, action: a.action, limit: limit, outcome: outcome, idle: a.node.Idle, budget: a.node.Budget,
-		c: flows.Call{
-			Run: a.w.info(), Node: a.node.ID, Visit: a.visit, Attempt: a.kept.Attempts, Key: a.w.visitKey(a.node.ID, a.visit),
-			In: a.w.state.Only(a.node.In), With: a.with, Artifacts: a.w.e.Artifacts,
-		},
-		kind: a.node.Kind, settled: a.passing,
+func (a *attempts) call(ctx context.Context, now time.Time) (returned, error) {
+	c := &a.first
+	if c.w != nil {
+		c = &call{}
 	}
-	return c.run(ctx)
+	limit, outcome := a.bound(now)
+	c.w, c.action, c.now, c.limit, c.outcome = a.w, a.node.action, now, limit, outcome
+	c.idle, c.budget, c.kind, c.owner = a.node.Idle, &a.node.Budget, a.node.Kind, a
+	c.c = flows.Call{
+		Run: a.w.about, Node: a.node.ID, Visit: a.visit, Attempt: a.kept.Attempts, Key: a.w.visitKey(a.node.ID, a.visit),
+		In: a.in, With: a.with, Artifacts: a.w.e.Artifacts,
+	}
+	if !a.branch {
+		var err error
+		if a.used, err = a.w.uncharged(ctx); err != nil {
+			return returned{}, err
+		}
+	}
+	got := c.run(ctx, a.hands, a.used)
+	if a.branch {
+		a.used = c.meter.total()
+	}
+	a.names = c.effects.asked(a.names)
+	return got, nil
 }
 
 // passing keeps the time worked now and then, where it is limited, so that a
-// crash gives back little of it.
-func (a *attempts) passing(ctx context.Context) {
-	if a.node.Budget.Wall == 0 && a.w.flow.Limits().Wall == 0 || a.worked()-a.kept.Worked-a.kept0 < keepEvery {
+// crash gives back little of it; and what a branch has used.
+func (a *attempts) passing(ctx context.Context, used checkpoints.Usage) {
+	worked := a.worked(a.w.e.Clock.Now())
+	timed := a.node.Budget.Wall > 0 || a.w.plan.limits.Wall > 0
+	if !a.branch && (!timed || worked-a.kept.Worked-a.kept0 < keepEvery) {
 		return
 	}
-	if err := a.keep(ctx); err != nil {
+	v := a.kept
+	v.Worked = worked
+	if a.branch {
+		v.Used = &used
+	}
+	if err := a.w.keepVisit(ctx, a.node.ID, a.visit, v); err != nil {
 		a.w.broken(err)
 		return
 	}
-	a.kept0 = a.worked() - a.kept.Worked
+	a.kept0 = worked - a.kept.Worked
 }
 
 // cut keeps what the visit has used, for the resume.
@@ -144,13 +187,33 @@ func (a *attempts) cut(ctx context.Context) result {
 	if lost(ctx) {
 		return result{cut: true}
 	}
+	if a.branch {
+		a.kept.Used = &a.used
+	}
 	if err := a.keep(ctx); err != nil {
 		return result{fatal: err}
 	}
 	return result{cut: true}
 }
 
-// result turns what an action returned into an outcome.
+// ended turns what an action returned into an outcome, and keeps what belongs
+// to the visit.
+func (a *attempts) ended(ctx context.Context, got returned) result {
+	res := a.result(got)
+	if res.fatal != nil {
+		return res
+	}
+	if err := a.keepEffects(ctx); err != nil {
+		return result{fatal: err}
+	}
+	if res.inputHash = a.hash; a.hash != "" && got.err == nil && got.outcome == "" && res.reusable() {
+		if err := a.keepResult(ctx, res); err != nil {
+			return result{fatal: err}
+		}
+	}
+	return res
+}
+
 func (a *attempts) result(got returned) result {
 	res := result{attempt: a.kept.Attempts, err: got.err, outcome: got.outcome, note: got.res.Note}
 	switch {
@@ -174,15 +237,19 @@ func (a *attempts) result(got returned) result {
 	if res.outcome == "" {
 		res.outcome = flows.OK
 	}
-	if !slices.Contains([]flows.Outcome{flows.OK, flows.Failed, flows.Timeout, flows.Budget}, res.outcome) &&
-		!slices.Contains(a.action.Outcomes, res.outcome) {
-		res.err = fmt.Errorf("the action %s returned the outcome %q, which it does not declare", a.action.Name, res.outcome)
+	if !ordinary(res.outcome) && !slices.Contains(a.node.action.Outcomes, res.outcome) {
+		res.err = fmt.Errorf("the action %s returned the outcome %q, which it does not declare", a.node.action.Name, res.outcome)
 		res.outcome, res.delta, res.stop, res.code = flows.Failed, nil, nil, "outcome-unknown"
 	}
 	if res.outcome != flows.OK && res.err == nil && res.note != "" {
 		res.err = errors.New(res.note)
 	}
 	return res
+}
+
+// ordinary outcomes need no declaration by an action.
+func ordinary(o flows.Outcome) bool {
+	return o == flows.OK || o == flows.Failed || o == flows.Timeout || o == flows.Budget
 }
 
 // again waits for the next attempt, or says that the visit is over for now.
@@ -193,7 +260,7 @@ func (a *attempts) again(ctx context.Context, retry *flows.Retry) (result, bool)
 	now := a.w.e.Clock.Now()
 	if used < p.Max && slices.Contains(p.On, retry.Cause) && delay <= longest {
 		a.tell(ctx, retry, delay)
-		return a.sleep(ctx, delay)
+		return a.sleep(ctx, now, delay)
 	}
 	if a.kept.Parks >= maxParks {
 		return result{
@@ -204,16 +271,23 @@ func (a *attempts) again(ctx context.Context, retry *flows.Retry) (result, bool)
 	delay = max(retry.After, min(longest<<a.kept.Parks, maxPark))
 	a.kept.Parks++
 	a.tell(ctx, retry, delay)
+	until := now.Add(delay)
+	if a.branch {
+		a.kept.Again, a.kept.Used = until, &a.used
+	}
 	if err := a.keep(ctx); err != nil {
 		return result{fatal: err}, true
 	}
 	return result{park: &checkpoints.Wait{
-		Node: a.node.ID, Since: now, Until: now.Add(delay),
+		Node: a.node.ID, Since: now, Until: until,
 		Why: fmt.Sprintf("%s: %s, next attempt in %s", a.node.ID, retry.Cause, delay.Round(time.Second)),
 	}}, true
 }
 
 func (a *attempts) tell(ctx context.Context, retry *flows.Retry, delay time.Duration) {
+	if a.w.e.Hooks.OnNode == nil {
+		return
+	}
 	a.w.onNode(ctx, NodeEvent{
 		Node: a.node.ID, Kind: a.node.Kind, Visit: a.visit, Attempt: a.kept.Attempts, Stage: Retry,
 		Note: fmt.Sprintf("%s, again in %s", retry.Cause, delay.Round(time.Millisecond)), Err: retry,
@@ -221,8 +295,8 @@ func (a *attempts) tell(ctx context.Context, retry *flows.Retry, delay time.Dura
 }
 
 // sleep waits within the process; the node's time runs on.
-func (a *attempts) sleep(ctx context.Context, delay time.Duration) (result, bool) {
-	limit, outcome := a.bound()
+func (a *attempts) sleep(ctx context.Context, now time.Time, delay time.Duration) (result, bool) {
+	limit, outcome := a.bound(now)
 	if limit < delay {
 		err := fmt.Errorf("%w: the next attempt would come too late", ErrTimeout)
 		if outcome == flows.Budget {

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 
@@ -14,45 +15,63 @@ import (
 
 // effects performs a node's outside writes exactly once.
 type effects struct {
-	w       *walk
-	run     checkpoints.Run
-	key     string
-	allowed bool // the action declares effects
-	free    bool // no label check: the run is ending anyhow
+	c *call
 
-	mu     sync.Mutex
-	closed bool
+	mu    sync.Mutex
+	names []string
 }
 
-func (e *effects) close() {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	e.closed = true
-}
-
+// open fails when the call is over.
 func (e *effects) open() error {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	if e.closed {
+	e.c.mu.Lock()
+	defer e.c.mu.Unlock()
+	if e.c.closed {
 		return errClosed
 	}
 	return nil
 }
 
+// asked adds the names of all effects that were asked for.
+func (e *effects) asked(names []string) []string {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for _, name := range e.names {
+		if !slices.Contains(names, name) {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+func (e *effects) ask(name string) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.names = append(e.names, name)
+}
+
+// effectKey is the key of an effect of a visit.
+func effectKey(visit, name string) string {
+	if strings.HasPrefix(name, "/") {
+		return name
+	}
+	return visit + "/" + name
+}
+
 // Once implements flows.Effects.
 func (e *effects) Once(ctx context.Context, name string, find checkpoints.Find, do checkpoints.Do) (json.RawMessage, error) {
-	key := e.key + "/" + name
-	if strings.HasPrefix(name, "/") {
-		key = name
-	}
+	key := effectKey(e.c.c.Key, name)
 	switch {
-	case !e.allowed:
+	case !e.c.action.Effects:
 		return nil, fmt.Errorf("effect %s: the action is not registered as one with effects", key)
 	case name == "" || strings.HasPrefix(name, "."):
 		return nil, fmt.Errorf("effect %q: a name is needed that does not begin with a dot", name)
 	}
 	if err := e.open(); err != nil {
 		return nil, fmt.Errorf("effect %s: %w", key, err)
+	}
+	e.ask(name)
+	if e.c.w.run.Mode == checkpoints.ModeShadow {
+		return e.intend(ctx, key, find)
 	}
 	asked := false
 	ask := func(ctx context.Context) error {
@@ -71,7 +90,7 @@ func (e *effects) Once(ctx context.Context, name string, find checkpoints.Find, 
 			return find(ctx)
 		}
 	}
-	return checkpoints.Once(ctx, watched{e.w, e.w.e.Store}, key, look, func(ctx context.Context) (json.RawMessage, error) {
+	return checkpoints.Once(ctx, watched{e.c.w, e.c.w.e.Store}, key, look, func(ctx context.Context) (json.RawMessage, error) {
 		if err := ask(ctx); err != nil {
 			return nil, err
 		}
@@ -81,29 +100,39 @@ func (e *effects) Once(ctx context.Context, name string, find checkpoints.Find, 
 
 // permitted reads the stops and the label again.
 func (e *effects) permitted(ctx context.Context) error {
-	if err := e.open(); err != nil {
-		return err
+	run, open := e.c.snapshot()
+	if !open {
+		return errClosed
 	}
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
-	if e.free {
+	if e.c.free {
 		return nil
 	}
-	err := e.w.permitted(ctx, e.run)
+	err := e.c.w.permitted(ctx, run)
 	var retry *flows.Retry
 	switch {
 	case errors.Is(err, flows.ErrLabelGone) || errors.Is(err, flows.ErrHalted):
-		e.w.mu.Lock()
-		defer e.w.mu.Unlock()
-		if e.w.refused == nil {
-			e.w.refused = err
+		e.c.w.mu.Lock()
+		defer e.c.w.mu.Unlock()
+		if e.c.w.refused == nil {
+			e.c.w.refused = err
 		}
 	case err != nil && ctx.Err() == nil && !errors.As(err, &retry):
 		// Whether it may be done could not be found out: not now, then.
 		return &flows.Retry{Cause: "transient", Err: err}
 	}
 	return err
+}
+
+// keepEffects keeps which effects a visit asked for, so that runs can be
+// compared by what they did.
+func (a *attempts) keepEffects(ctx context.Context) error {
+	if len(a.names) == 0 {
+		return nil
+	}
+	return a.w.keep(ctx, a.w.visitKey(a.node.ID, a.visit)+keptEffects, a.names)
 }
 
 // watched notes errors of the store, which an action must not be able to
@@ -124,7 +153,7 @@ func (s watched) Effect(ctx context.Context, key string) (json.RawMessage, error
 
 // RecordEffect implements checkpoints.Effects.
 func (s watched) RecordEffect(ctx context.Context, key string, value json.RawMessage) error {
-	sctx, done := s.w.storeCtx(ctx)
+	sctx, done := s.w.storeCtx()
 	defer done()
 	err := s.store.RecordEffect(sctx, key, value)
 	if err != nil {

@@ -35,15 +35,20 @@ func (w *walk) interrupted(ctx context.Context) (Outcome, error) {
 	case errors.As(cause, &c):
 		return w.cancel(ctx, c)
 	case errors.As(cause, &hp):
-		return w.halt(ctx, hp.Reason)
+		return w.halt(ctx, "halted", hp.Reason)
 	case errors.As(cause, &h):
-		return w.halt(ctx, h.Reason)
+		return w.halt(ctx, "halted", h.Reason)
 	}
 	return w.release(ctx)
 }
 
 // over completes an outcome with what every ending tells.
 func (w *walk) over(o Outcome) Outcome {
+	w.mu.Lock()
+	if !w.stale {
+		w.run.Spent = w.spent
+	}
+	w.mu.Unlock()
 	o.Path, o.Run = w.path, w.run
 	return o
 }
@@ -80,7 +85,7 @@ func (w *walk) end(ctx context.Context, o Outcome, how string) (Outcome, error) 
 	if lost(ctx) {
 		return w.interrupted(ctx)
 	}
-	sctx, done := w.storeCtx(ctx)
+	sctx, done := w.storeCtx()
 	defer done()
 	if err := w.e.Store.End(sctx, w.lease, checkpoints.Ended{Result: o.Result, Code: o.Code, Reason: o.Reason}); err != nil {
 		return w.storeFailed(fmt.Errorf("ending run %s (%s): %w", w.run.ID, o.Code, err))
@@ -95,13 +100,27 @@ func (w *walk) ending(o Outcome) {
 }
 
 // halt stops before or within a node; the run keeps its position.
-func (w *walk) halt(ctx context.Context, reason string) (Outcome, error) {
-	o := Outcome{How: Halted, Code: "halted", Reason: clip(w.e.Scrub(reason), maxReason)}
+func (w *walk) halt(ctx context.Context, code, reason string) (Outcome, error) {
+	o := Outcome{How: Halted, Code: code, Reason: clip(w.e.Scrub(reason), maxReason)}
 	o.Reason, o.Finally = w.finally(ctx, flows.Ended{How: "halted", Reason: o.Reason})
 	if lost(ctx) {
 		return w.interrupted(ctx)
 	}
-	sctx, done := w.storeCtx(ctx)
+	return w.halted(o)
+}
+
+// drifted halts a run that this program would walk in another way than the
+// one that began it: whether it may is for a person to say. Nothing of the
+// flow runs, not even its last actions.
+func (w *walk) drifted(ctx context.Context, err error) (Outcome, error) {
+	if lost(ctx) {
+		return w.interrupted(ctx)
+	}
+	return w.halted(Outcome{How: Halted, Code: "drift", Reason: clip(w.e.Scrub(err.Error()), maxReason), Err: err})
+}
+
+func (w *walk) halted(o Outcome) (Outcome, error) {
+	sctx, done := w.storeCtx()
 	defer done()
 	if err := w.e.Store.Halt(sctx, w.lease, o.Code, o.Reason); err != nil {
 		return w.storeFailed(fmt.Errorf("halting run %s: %w", w.run.ID, err))
@@ -112,7 +131,7 @@ func (w *walk) halt(ctx context.Context, reason string) (Outcome, error) {
 
 // release gives the run back as it stands.
 func (w *walk) release(ctx context.Context) (Outcome, error) {
-	sctx, done := w.storeCtx(ctx)
+	sctx, done := w.storeCtx()
 	defer done()
 	if err := w.e.Store.Release(sctx, w.lease); err != nil {
 		return w.storeFailed(fmt.Errorf("releasing run %s: %w", w.run.ID, err))
@@ -124,7 +143,7 @@ func (w *walk) release(ctx context.Context) (Outcome, error) {
 // park leaves the node uncompleted until an event or an instant.
 func (w *walk) park(ctx context.Context, wait checkpoints.Wait) (Outcome, error) {
 	wait.Why = clip(w.e.Scrub(wait.Why), 500)
-	sctx, done := w.storeCtx(ctx)
+	sctx, done := w.storeCtx()
 	defer done()
 	if lost(ctx) {
 		return w.interrupted(ctx)
@@ -137,12 +156,12 @@ func (w *walk) park(ctx context.Context, wait checkpoints.Wait) (Outcome, error)
 }
 
 // sink completes the run, if it has a result.
-func (w *walk) sink(ctx context.Context, node flows.Node, visit int, began time.Time) (Outcome, error) {
-	o := Outcome{How: Ended, Result: w.state.Str("result")}
+func (w *walk) sink(ctx context.Context, node *planned, en entry) (Outcome, error) {
+	o := Outcome{How: Ended, Result: w.state.view().Str("result")}
 	if o.Result == "none" || o.Result == "" {
 		return w.fail(ctx, "no-result", fmt.Errorf("%w: the sink %s was reached with result none", ErrNoResult, node.ID))
 	}
-	st, stopped := w.state.Stop()
+	st, stopped := w.state.view().Stop()
 	if stopped {
 		o.Code, o.Reason = st.Code, st.Reason
 	}
@@ -152,18 +171,15 @@ func (w *walk) sink(ctx context.Context, node flows.Node, visit int, began time.
 		// again, and finally with it.
 		return w.interrupted(ctx)
 	}
-	raw, err := w.state.Public().MarshalJSON()
-	if err != nil {
-		return w.fail(ctx, "invalid-state", fmt.Errorf("encoding the last state: %w", err))
-	}
-	w.run.Visits = withVisit(w.run.Visits, node.ID, visit)
-	took := w.e.Clock.Now().Sub(began)
-	sctx, done := w.storeCtx(ctx)
+	raw := w.state.json(true)
+	w.run.Visits[node.ID] = en.visit
+	took := w.e.Clock.Now().Sub(en.began)
+	sctx, done := w.storeCtx()
 	defer done()
-	err = w.e.Store.Commit(sctx, w.lease, checkpoints.Commit{
+	err := w.e.Store.Commit(sctx, w.lease, checkpoints.Commit{
 		Record: checkpoints.NodeRecord{
-			Seq: w.run.Seq + 1, Node: node.ID, Kind: string(node.Kind), Visit: visit, Attempt: 1,
-			Outcome: string(flows.OK), Note: o.Reason, Began: began, Took: took,
+			Seq: w.run.Seq + 1, Node: node.ID, Kind: string(node.Kind), Visit: en.visit, Attempt: 1,
+			Outcome: string(flows.OK), Note: o.Reason, Began: en.began, Took: took,
 		},
 		Seq: w.run.Seq + 1, State: raw, Visits: w.run.Visits,
 		Ending: &checkpoints.Ended{Result: o.Result, Code: o.Code, Reason: o.Reason},
@@ -174,19 +190,14 @@ func (w *walk) sink(ctx context.Context, node flows.Node, visit int, began time.
 	w.run.Seq, w.run.Node, w.run.Next, w.run.State, w.run.Starts = w.run.Seq+1, node.ID, "", raw, 0
 	w.ending(o)
 	w.path = append(w.path, node.ID)
-	w.onNode(ctx, NodeEvent{Node: node.ID, Kind: node.Kind, Visit: visit, Attempt: 1, Stage: End, Outcome: flows.OK, Note: o.Reason, Took: took})
+	if w.e.Hooks.OnNode != nil {
+		w.onNode(ctx, NodeEvent{Node: node.ID, Kind: node.Kind, Visit: en.visit, Attempt: 1, Stage: End, Outcome: flows.OK, Note: o.Reason, Took: took})
+	}
 	return w.over(o), nil
 }
 
-func withVisit(visits map[string]int, node string, visit int) map[string]int {
-	out := map[string]int{node: visit}
-	for id, n := range visits {
-		if id != node {
-			out[id] = n
-		}
-	}
-	return out
-}
+// finallyKey begins the keys of the effects of a `finally` action.
+func finallyKey(run, name string) string { return "run/" + run + "/finally/" + name }
 
 // finally runs the flow's last actions, whatever ended it. They can't change
 // the run any more, and what goes wrong in them never replaces the cause. What
@@ -194,7 +205,7 @@ func withVisit(visits map[string]int, node string, visit int) map[string]int {
 // ended.
 func (w *walk) finally(ctx context.Context, ended flows.Ended) (reason string, err error) {
 	reason = ended.Reason
-	if w.flow == nil {
+	if w.state == nil {
 		return reason, nil
 	}
 	var errs []error
@@ -205,13 +216,18 @@ func (w *walk) finally(ctx context.Context, ended flows.Ended) (reason string, e
 			continue
 		}
 		c := &call{
-			w: w, action: action, limit: finallyTime, outcome: flows.Timeout, free: true,
+			w: w, action: &action, now: w.e.Clock.Now(), limit: finallyTime, outcome: flows.Timeout, free: true, budget: &flows.NodeBudget{},
 			c: flows.Call{
-				Run: w.info(), Node: name, Visit: 1, Attempt: 1, Key: fmt.Sprintf("run/%s/finally/%s", w.run.ID, name),
-				In: w.state.Public(), Ended: &ended, Artifacts: w.e.Artifacts,
+				Run: w.about, Node: name, Visit: 1, Attempt: 1, Key: finallyKey(w.run.ID, name),
+				In: w.state.copy(), Ended: &ended, Artifacts: w.e.Artifacts,
 			},
 		}
-		got := c.run(context.WithoutCancel(ctx))
+		got := c.run(context.WithoutCancel(ctx), &w.hands, checkpoints.Usage{})
+		if names := c.effects.asked(nil); len(names) > 0 {
+			if err := w.keep(ctx, c.c.Key+keptEffects, names); err != nil {
+				errs = append(errs, err)
+			}
+		}
 		if got.err != nil {
 			w.log.ErrorContext(ctx, "finally action failed", "action", name, "error", got.err)
 			errs = append(errs, fmt.Errorf("finally %s: %w", name, got.err))

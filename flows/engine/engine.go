@@ -47,9 +47,11 @@ type Options struct {
 }
 
 // Engine walks runs. It is safe for concurrent use and holds nothing of a run
-// between walks.
+// between walks but the flows it has thawed.
 type Engine struct {
 	Options
+	scrubs    bool
+	plans     *plans
 	drain     chan struct{}
 	drainOnce sync.Once
 }
@@ -62,13 +64,14 @@ func New(o Options) *Engine {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
-	if o.Scrub == nil {
+	scrubs := o.Scrub != nil
+	if !scrubs {
 		o.Scrub = func(s string) string { return s }
 	}
 	if o.Registry == nil {
 		o.Registry = &flows.Registry{}
 	}
-	return &Engine{Options: o, drain: make(chan struct{})}
+	return &Engine{Options: o, scrubs: scrubs, plans: newPlans(), drain: make(chan struct{})}
 }
 
 // Drain makes every walk end before its next node: the node in work may end,

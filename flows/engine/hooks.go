@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"fmt"
+	"maps"
 	"time"
 
 	"github.com/pipelinebot/pipelinebot/checkpoints"
@@ -10,10 +11,11 @@ import (
 )
 
 // Hooks connect a walk with its surroundings; nil is off. OnNode, OnRoute and
-// OnBudget only tell: what they do, even a panic, never changes the run.
+// OnBudget only tell: what they do, even a panic, never changes the run. They
+// and BeforeEffect may be called by several branches of a fanout at once.
 type Hooks struct {
 	// KillSwitch is asked before every node. An error or a panic counts as
-	// on.
+	// on. The run's maps are valid during the call.
 	KillSwitch func(ctx context.Context, run checkpoints.Run) (on bool, reason string, err error)
 	// BeforeEffect is asked before an outside write is looked for or done.
 	// flows.ErrLabelGone cancels the run, flows.ErrHalted halts it, any other
@@ -82,7 +84,7 @@ func (w *walk) tell(what string, hook func()) {
 func (w *walk) onNode(ctx context.Context, ev NodeEvent) {
 	if hook := w.e.Hooks.OnNode; hook != nil {
 		if ev.Run.ID == "" {
-			ev.Run = w.run
+			ev.Run = w.told()
 		}
 		w.tell("OnNode", func() { hook(ctx, ev) })
 	}
@@ -90,7 +92,7 @@ func (w *walk) onNode(ctx context.Context, ev NodeEvent) {
 
 func (w *walk) onRoute(ctx context.Context, ev RouteEvent) {
 	if hook := w.e.Hooks.OnRoute; hook != nil {
-		ev.Run = w.run
+		ev.Run = w.told()
 		w.tell("OnRoute", func() { hook(ctx, ev) })
 	}
 }
@@ -98,10 +100,17 @@ func (w *walk) onRoute(ctx context.Context, ev RouteEvent) {
 func (w *walk) onBudget(ctx context.Context, ev BudgetEvent) {
 	if hook := w.e.Hooks.OnBudget; hook != nil {
 		if ev.Run.ID == "" {
-			ev.Run = w.run
+			ev.Run = w.told()
 		}
 		w.tell("OnBudget", func() { hook(ctx, ev) })
 	}
+}
+
+// told is the run for a hook, which may keep it.
+func (w *walk) told() checkpoints.Run {
+	run := w.run
+	run.Visits = maps.Clone(run.Visits)
+	return run
 }
 
 // killed asks the kill switch.

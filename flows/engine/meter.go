@@ -14,70 +14,17 @@ import (
 // what the store says the run has spent beyond its completed nodes, so a
 // resume goes on where the visit stood, calls that never settled included.
 type meter struct {
-	w      *walk
-	run    checkpoints.Run
-	node   string
-	budget flows.NodeBudget
+	c *call
 	// forbidden nodes may not spend at all: gates decide without a model.
 	forbidden bool
-	settled   func(context.Context) // may be nil
 
 	mu     sync.Mutex
 	used   checkpoints.Usage
 	over   error // the first refusal
-	closed bool
 	warned bool
 }
 
 var errClosed = errors.New("engine: the node is over")
-
-// uncharged is what the run has spent beyond its completed nodes.
-func (w *walk) uncharged(ctx context.Context) (checkpoints.Usage, error) {
-	spent, err := w.spent(ctx)
-	if err != nil {
-		return checkpoints.Usage{}, err
-	}
-	return atLeastZero(minus(spent, w.charged)), nil
-}
-
-func (w *walk) spent(ctx context.Context) (checkpoints.Usage, error) {
-	sctx, done := w.storeCtx(ctx)
-	defer done()
-	spent, _, _, err := w.e.Store.Spent(sctx, w.run.ID, w.run.Repo, w.run.Issue, w.run.Created)
-	if err != nil {
-		return spent, fmt.Errorf("reading what run %s has spent: %w", w.run.ID, err)
-	}
-	w.run.Spent = spent
-	return spent, nil
-}
-
-func minus(a, b checkpoints.Usage) checkpoints.Usage {
-	return checkpoints.Usage{
-		InputTokens: a.InputTokens - b.InputTokens, OutputTokens: a.OutputTokens - b.OutputTokens,
-		CachedTokens: a.CachedTokens - b.CachedTokens, ToolCalls: a.ToolCalls - b.ToolCalls,
-		ModelCalls: a.ModelCalls - b.ModelCalls, MicroUSD: a.MicroUSD - b.MicroUSD,
-	}
-}
-
-func atLeastZero(u checkpoints.Usage) checkpoints.Usage {
-	return checkpoints.Usage{
-		InputTokens: max(u.InputTokens, 0), OutputTokens: max(u.OutputTokens, 0), CachedTokens: max(u.CachedTokens, 0),
-		ToolCalls: max(u.ToolCalls, 0), ModelCalls: max(u.ModelCalls, 0), MicroUSD: max(u.MicroUSD, 0),
-	}
-}
-
-func (m *meter) load(ctx context.Context) error {
-	if m.forbidden {
-		return nil
-	}
-	used, err := m.w.uncharged(ctx)
-	if err != nil {
-		m.w.broken(err)
-		return err
-	}
-	m.used = used
-	return nil
-}
 
 // broken notes an error of the store that an action must not be able to hide.
 func (w *walk) broken(err error) {
@@ -101,11 +48,12 @@ type quantity struct {
 	used, limit int64
 }
 
-func (m *meter) quantities(u checkpoints.Usage) []quantity {
-	return []quantity{
-		{"tokens", u.Tokens(), m.budget.Tokens},
-		{"tool calls", u.ToolCalls, m.budget.ToolCalls},
-		{"micro-USD", u.MicroUSD, m.budget.MicroUSD},
+func (m *meter) quantities(u checkpoints.Usage) [3]quantity {
+	b := m.c.budget
+	return [3]quantity{
+		{"tokens", u.Tokens(), b.Tokens},
+		{"tool calls", u.ToolCalls, b.ToolCalls},
+		{"micro-USD", u.MicroUSD, b.MicroUSD},
 	}
 }
 
@@ -113,35 +61,40 @@ func (m *meter) quantities(u checkpoints.Usage) []quantity {
 func (m *meter) Reserve(ctx context.Context, est checkpoints.Usage) (flows.Reservation, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	node := m.c.c.Node
+	run, open := m.c.snapshot()
 	switch {
-	case m.closed:
-		return nil, fmt.Errorf("node %s: %w", m.node, errClosed)
+	case !open:
+		return nil, fmt.Errorf("node %s: %w", node, errClosed)
 	case m.forbidden:
-		return nil, m.refuse(fmt.Errorf("%w: node %s may not spend anything", flows.ErrBudget, m.node))
+		return nil, m.refuse(fmt.Errorf("%w: node %s may not spend anything", flows.ErrBudget, node))
 	}
 	for _, q := range m.quantities(m.used.Add(est)) {
 		if q.limit == 0 || q.used <= q.limit {
 			continue
 		}
-		m.w.onBudget(ctx, BudgetEvent{Run: m.run, Node: m.node, Scope: "node", Unit: q.unit, Used: q.used, Limit: q.limit, Exhausted: true})
-		return nil, m.refuse(fmt.Errorf("%w: node %s, limit of %d %s: %d with this call", flows.ErrBudget, m.node, q.limit, q.unit, q.used))
+		m.c.w.onBudget(ctx, BudgetEvent{Run: run, Node: node, Scope: "node", Unit: q.unit, Used: q.used, Limit: q.limit, Exhausted: true})
+		return nil, m.refuse(fmt.Errorf("%w: node %s, limit of %d %s: %d with this call", flows.ErrBudget, node, q.limit, q.unit, q.used))
 	}
-	held, err := m.w.e.Store.Reserve(ctx, m.w.lease, m.node, est, m.w.limits(m.run))
+	held, err := m.c.w.e.Store.Reserve(ctx, m.c.w.lease, node, est, m.c.w.limits(run))
 	switch {
 	case errors.Is(err, flows.ErrBudget):
-		m.w.onBudget(ctx, BudgetEvent{Run: m.run, Node: m.node, Scope: "run", Unit: err.Error(), Exhausted: true})
+		m.c.w.onBudget(ctx, BudgetEvent{Run: run, Node: node, Scope: "run", Unit: err.Error(), Exhausted: true})
 		return nil, m.refuse(err)
 	case err != nil:
+		m.c.w.unsure()
 		if ctx.Err() == nil {
-			m.w.broken(err)
+			m.c.w.broken(err)
 		}
-		return nil, fmt.Errorf("reserving for node %s: %w", m.node, err)
+		return nil, fmt.Errorf("reserving for node %s: %w", node, err)
 	}
+	m.c.count(est)
 	m.used = m.used.Add(est)
-	m.warn(ctx)
+	m.warn(ctx, run)
 	return &reservation{m: m, held: held, est: est}, nil
 }
 
+// refuse keeps the first refusal; m.mu is held.
 func (m *meter) refuse(err error) error {
 	if m.over == nil {
 		m.over = err
@@ -155,23 +108,23 @@ func (m *meter) refusal() error {
 	return m.over
 }
 
+func (m *meter) total() checkpoints.Usage {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.used
+}
+
 // warn tells once that the node's budget comes near.
-func (m *meter) warn(ctx context.Context) {
+func (m *meter) warn(ctx context.Context, run checkpoints.Run) {
 	if m.warned {
 		return
 	}
 	for _, q := range m.quantities(m.used) {
-		if q.limit > 0 && float64(q.used) >= m.w.flow.Limits().WarnAt*float64(q.limit) {
+		if q.limit > 0 && float64(q.used) >= m.c.w.plan.limits.WarnAt*float64(q.limit) {
 			m.warned = true
-			m.w.onBudget(ctx, BudgetEvent{Run: m.run, Node: m.node, Scope: "node", Unit: q.unit, Used: q.used, Limit: q.limit})
+			m.c.w.onBudget(ctx, BudgetEvent{Run: run, Node: m.c.c.Node, Scope: "node", Unit: q.unit, Used: q.used, Limit: q.limit})
 		}
 	}
-}
-
-func (m *meter) close() {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.closed = true
 }
 
 // Left implements flows.Meter. A limit of tokens bounds input and output
@@ -188,17 +141,27 @@ func (m *meter) Left() checkpoints.Usage {
 		}
 		return max(limit-used, 0)
 	}
-	tokens := left(m.budget.Tokens, m.used.Tokens())
+	b := m.c.budget
+	tokens := left(b.Tokens, m.used.Tokens())
 	return checkpoints.Usage{
 		InputTokens: tokens, OutputTokens: tokens, CachedTokens: -1, ModelCalls: left(0, 0),
-		ToolCalls: left(m.budget.ToolCalls, m.used.ToolCalls), MicroUSD: left(m.budget.MicroUSD, m.used.MicroUSD),
+		ToolCalls: left(b.ToolCalls, m.used.ToolCalls), MicroUSD: left(b.MicroUSD, m.used.MicroUSD),
 	}
 }
 
 // MoneyLimited reports that some limit on money applies to the node.
 func (m *meter) MoneyLimited() bool {
-	l := m.w.limits(m.run)
-	return m.forbidden || m.budget.MicroUSD > 0 || l.Run.MicroUSD != nil || l.Issue.MicroUSD != nil || l.Day.MicroUSD != nil
+	run, open := m.c.snapshot()
+	if !open || m.forbidden || m.c.budget.MicroUSD > 0 {
+		return true
+	}
+	l := m.c.w.limits(run)
+	for _, a := range l.Ancestors {
+		if a.MicroUSD != nil {
+			return true
+		}
+	}
+	return l.Run.MicroUSD != nil || l.Issue.MicroUSD != nil || l.Day.MicroUSD != nil
 }
 
 type reservation struct {
@@ -216,32 +179,39 @@ func (r *reservation) Settle(ctx context.Context, used checkpoints.Usage) error 
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.settled {
-		return fmt.Errorf("node %s: a reservation was settled twice", r.m.node)
+		return fmt.Errorf("node %s: a reservation was settled twice", r.m.c.c.Node)
 	}
-	sctx, done := r.m.w.storeCtx(ctx)
+	w := r.m.c.w
+	sctx, done := w.storeCtx()
 	defer done()
-	if err := r.m.w.e.Store.Settle(sctx, r.held, used); err != nil {
-		err = fmt.Errorf("settling for node %s: %w", r.m.node, err)
-		r.m.w.broken(err)
+	if err := w.e.Store.Settle(sctx, r.held, used); err != nil {
+		err = fmt.Errorf("settling for node %s: %w", r.m.c.c.Node, err)
+		w.broken(err)
 		return err
 	}
 	r.settled = true
+	r.m.c.count(minus(used, r.est))
 	r.m.mu.Lock()
 	defer r.m.mu.Unlock()
 	r.m.used = r.m.used.Add(minus(used, r.est))
-	if r.m.settled != nil && !r.m.closed {
-		r.m.settled(ctx)
-	}
+	r.m.c.passing(ctx, r.m.used)
 	return nil
 }
 
 // limits are the run's limits, the flow's own among them.
 func (w *walk) limits(run checkpoints.Run) checkpoints.Limits {
-	var l checkpoints.Limits
-	if w.e.Limits != nil {
-		l = w.e.Limits(run)
+	l := limitsOf(w.e, run, w.plan.limits)
+	if l.Ancestors == nil {
+		l.Ancestors = w.ancestors
 	}
-	f := w.flow.Limits()
+	return l
+}
+
+func limitsOf(e *Engine, run checkpoints.Run, f flows.FlowLimits) checkpoints.Limits {
+	var l checkpoints.Limits
+	if e.Limits != nil {
+		l = e.Limits(run)
+	}
 	l.Run.Tokens = lower(l.Run.Tokens, f.Tokens)
 	l.Run.MicroUSD = lower(l.Run.MicroUSD, f.MicroUSD)
 	l.Run.ToolCalls = lower(l.Run.ToolCalls, f.ToolCalls)
@@ -255,36 +225,25 @@ func lower(limit *int64, flow int64) *int64 {
 	return &flow
 }
 
-// overspent ends a node before it is entered, when a limit of its flow is
-// reached already.
-func (w *walk) overspent(ctx context.Context, node flows.Node) (result, bool) {
-	f := w.flow.Limits()
-	if f.Wall > 0 && w.worked >= f.Wall {
-		return exhausted(node, "wall time", int64(w.worked.Seconds()), int64(f.Wall.Seconds())), true
-	}
-	if node.Kind != flows.Step || f.Tokens == 0 && f.MicroUSD == 0 && f.ToolCalls == 0 {
-		return result{}, false
-	}
-	spent, err := w.spent(ctx)
-	if err != nil {
-		return result{fatal: err}, true
-	}
-	for _, q := range []quantity{
-		{"tokens", spent.Tokens(), f.Tokens}, {"micro-USD", spent.MicroUSD, f.MicroUSD}, {"tool calls", spent.ToolCalls, f.ToolCalls},
-	} {
-		switch {
-		case q.limit == 0:
-		case q.used >= q.limit:
-			w.onBudget(ctx, BudgetEvent{Node: node.ID, Scope: "run", Unit: q.unit, Used: q.used, Limit: q.limit, Exhausted: true})
-			return exhausted(node, q.unit, q.used, q.limit), true
-		case float64(q.used) >= f.WarnAt*float64(q.limit):
-			w.onBudget(ctx, BudgetEvent{Node: node.ID, Scope: "run", Unit: q.unit, Used: q.used, Limit: q.limit})
+// ancestorLimits are the limits of the runs for which this one is counted. An
+// ancestor that can't be read any more bounds nothing.
+func (e *Engine) ancestorLimits(ctx context.Context, run *checkpoints.Run) map[string]checkpoints.Limit {
+	var out map[string]checkpoints.Limit
+	for child := *run; child.Counted && child.Parent != "" && len(out) < 16; {
+		parent, err := e.Store.Get(ctx, child.Parent)
+		if err != nil {
+			e.Log.WarnContext(ctx, "the limits of a parent can't be read", "run", run.ID, "parent", child.Parent, "error", err)
+			break
 		}
+		var own flows.FlowLimits
+		if p, _, err := e.thaw(&parent); err == nil {
+			own = p.limits
+		}
+		if out == nil {
+			out = map[string]checkpoints.Limit{}
+		}
+		out[parent.ID] = limitsOf(e, parent, own).Run
+		child = parent
 	}
-	return result{}, false
-}
-
-func exhausted(node flows.Node, unit string, used, limit int64) result {
-	return result{outcome: flows.Budget, err: fmt.Errorf(
-		"%w: node %s was not entered, the flow's %s are used up: %d of %d", flows.ErrBudget, node.ID, unit, used, limit)}
+	return out
 }

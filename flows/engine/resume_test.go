@@ -256,6 +256,8 @@ func TestCorruptAndDrift(t *testing.T) {
 		"state bytes": {func(r *checkpoints.Run) { r.State = raw(`{"n":`) }, flows.ErrCorrupt, "corrupt"},
 		"position":    {func(r *checkpoints.Run) { r.Next = "ghost" }, flows.ErrCorrupt, "corrupt"},
 		"version":     {func(r *checkpoints.Run) { r.Actions["t.step"] = "0" }, flows.ErrDrift, "drift"},
+		"first state": {func(r *checkpoints.Run) { r.Initial = raw(`{"n":1}`) }, flows.ErrCorrupt, "corrupt"},
+		"visits":      {func(r *checkpoints.Run) { r.Visits = map[string]int{"a": 1} }, flows.ErrCorrupt, "corrupt"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -267,7 +269,11 @@ func TestCorruptAndDrift(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			w.want(out, "ended error "+tc.code+":")
+			how := "ended error "
+			if tc.code == "drift" {
+				how = "halted "
+			}
+			w.want(out, how+tc.code+":")
 			if !errors.Is(out.Err, tc.want) {
 				t.Errorf("error = %v", out.Err)
 			}
@@ -319,10 +325,26 @@ func TestParkedOverAnUpgrade(t *testing.T) {
 	w.approve(id, "comment/1", map[string]any{"by": "ann"})
 	w.register("2")
 	out := w.walk(id)
-	w.want(out, "ended error drift:")
+	w.want(out, "halted drift:")
 	if !errors.Is(out.Err, flows.ErrDrift) || !strings.Contains(out.Err.Error(), "version") {
 		t.Errorf("error = %v", out.Err)
 	}
+	run := w.get(id)
+	if run.Status != checkpoints.Halted || run.Code != "drift" || run.Next != "w" || w.called() != "a fx a fx a fx" {
+		t.Errorf("run = %+v, called %q", run, w.called())
+	}
+	// Waking it is no consent.
+	if err := w.memory.Wake(t.Context(), id); err != nil {
+		t.Fatal(err)
+	}
+	w.want(w.walk(id), "halted drift:")
+	if err := w.memory.Accept(t.Context(), id, w.load(rich).Actions(), "ann"); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.memory.Wake(t.Context(), id); err != nil {
+		t.Fatal(err)
+	}
+	w.want(w.walk(id), "ended ok: w c done")
 }
 
 // Of many who want a run one gets it, and each node is completed once.

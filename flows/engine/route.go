@@ -1,11 +1,9 @@
 package engine
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 
 	"github.com/pipelinebot/pipelinebot/checkpoints"
@@ -15,7 +13,6 @@ import (
 // route is where a run goes after a node.
 type route struct {
 	to     string
-	state  flows.State
 	guards []checkpoints.Guard
 }
 
@@ -23,85 +20,82 @@ type route struct {
 const stopGuard = "has(state._stop)"
 
 // apply puts a result's delta into the state. What does not fit is a failure
-// and leaves the state as it was.
-func (w *walk) apply(node flows.Node, res result) (flows.State, result) {
-	if len(res.delta) == 0 {
-		return w.state, res
+// and leaves the state as it was, and so does a merge that fails.
+func (w *walk) apply(node *planned, res *result) {
+	if node.Kind == flows.Merge && res.outcome != flows.OK {
+		w.state.rollback()
+		return
 	}
-	delta, err := flows.Delta(res.delta).Encode()
+	err := error(nil)
+	if len(res.delta) > 0 {
+		err = w.state.apply(node.writes, res.delta, w.scrubber())
+	}
+	if err == nil && res.report != nil {
+		err = w.state.apply([]string{node.Report}, map[string]any{node.Report: res.report}, w.scrubber())
+	}
 	if err == nil {
-		w.scrub(delta)
-		var next flows.State
-		if next, err = w.flow.Apply(w.state, node.Writes, delta); err == nil {
-			return next, res
-		}
+		return
 	}
+	w.state.rollback()
 	res.outcome, res.stop, res.note = flows.Failed, nil, ""
 	res.code, res.err = "invalid-state", fmt.Errorf("node %s: %w", node.ID, err)
-	return w.state, res
 }
 
-// scrub takes secrets out of the texts of a delta, never out of values that
-// must stay what they are.
-func (w *walk) scrub(delta map[string]json.RawMessage) {
-	for key, raw := range delta {
-		f, ok := w.flow.Field(key)
-		if !ok || f.Type != flows.StringField && f.Type != flows.ListField && f.Type != flows.ObjectField {
-			continue
+// checkedDelta is a delta as JSON, without secrets, if it fits the state.
+func (w *walk) checkedDelta(node *planned, delta map[string]any) (map[string]json.RawMessage, error) {
+	out := make(map[string]json.RawMessage, len(delta))
+	for key, value := range delta {
+		f := w.flow.FieldRef(key)
+		switch {
+		case f == nil:
+			return nil, invalid(key, "is no field of flow %s", w.flow.Name())
+		case !slices.Contains(node.writes, key):
+			return nil, invalid(key, "is not among the keys that the node writes")
 		}
-		var v any
-		d := json.NewDecoder(bytes.NewReader(raw))
-		d.UseNumber()
-		if d.Decode(&v) != nil {
-			continue // refused by the type check
+		if scrub := w.scrubber(); scrub != nil {
+			value = scrub(f, value)
 		}
-		if clean, err := json.Marshal(w.scrubbed(v)); err == nil {
-			delta[key] = clean
+		raw, err := encodeSlowly(key, value)
+		if err != nil {
+			return nil, err
 		}
+		if string(raw) != "null" {
+			if err := f.Check(raw); err != nil {
+				return nil, invalid(key, "%w", err)
+			}
+		} else if f.Default != nil || f.Required {
+			return nil, invalid(key, "can't be taken away")
+		}
+		out[key] = raw
 	}
-}
-
-func (w *walk) scrubbed(v any) any {
-	switch v := v.(type) {
-	case string:
-		return w.e.Scrub(v)
-	case []any:
-		for i := range v {
-			v[i] = w.scrubbed(v[i])
-		}
-	case map[string]any:
-		for key := range v {
-			v[key] = w.scrubbed(v[key])
-		}
-	}
-	return v
+	return out, nil
 }
 
 // route finds the way on: the stop edge first, then the first edge that takes
 // the outcome and whose guard holds. An error ends the run; code is its word.
-func (w *walk) route(node flows.Node, res result, state flows.State, visit int) (route, string, error) {
+func (w *walk) route(node *planned, res *result, visit int) (route, string, error) {
 	switch {
 	case res.again:
-		return route{to: node.ID, state: state}, "", nil
+		return route{to: node.ID}, "", nil
 	case res.stop != nil:
-		return w.stopRoute(node, *res.stop, state)
+		return w.stopRoute(node, *res.stop)
+	case res.to != "":
+		return route{to: res.to, guards: []checkpoints.Guard{{To: res.to, Taken: true}}}, "", nil
 	}
-	r := route{state: state}
-	visits := maps.Clone(w.run.Visits)
-	if visits == nil {
-		visits = map[string]int{}
-	}
-	visits[node.ID] = visit
-	env := flows.GuardEnv{State: state.Public(), Outcome: res.outcome, Visits: visits}
-	asked := false
-	for _, e := range w.flow.From(node.ID) {
+	var r route
+	w.run.Visits[node.ID] = visit
+	defer w.unvisit(node.ID, visit)
+	env := flows.GuardEnv{State: w.state.view(), Outcome: res.outcome, Visits: w.run.Visits}
+	for i, e := range node.out {
 		if !e.Takes(res.outcome) {
 			continue
 		}
-		asked = true
 		holds, err := e.When.Eval(env)
 		if err != nil {
 			return r, "guard", fmt.Errorf("%w: from %s to %s: %w", flows.ErrNoRoute, node.ID, e.To, errors.Join(err, res.err))
+		}
+		if r.guards == nil {
+			r.guards = make([]checkpoints.Guard, 0, len(node.out)-i)
 		}
 		r.guards = append(r.guards, checkpoints.Guard{To: e.To, When: e.When.String(), Taken: holds})
 		if !holds {
@@ -109,26 +103,34 @@ func (w *walk) route(node flows.Node, res result, state flows.State, visit int) 
 		}
 		r.to = e.To
 		if len(e.Set) > 0 {
-			if r.state, err = w.flow.Apply(state, slices.Collect(maps.Keys(e.Set)), e.Set); err != nil {
+			if err := w.state.literals(e.Set); err != nil {
 				return r, "invalid-state", fmt.Errorf("edge from %s to %s: %w", node.ID, e.To, err)
 			}
 		}
 		return r, "", nil
 	}
-	return w.noEdge(node, res, r, asked)
+	return w.noEdge(node, res, r)
 }
 
-func (w *walk) noEdge(node flows.Node, res result, r route, asked bool) (route, string, error) {
+// unvisit takes a visit back that is not committed.
+func (w *walk) unvisit(node string, visit int) {
+	if visit > 1 {
+		w.run.Visits[node] = visit - 1
+		return
+	}
+	delete(w.run.Visits, node)
+}
+
+func (w *walk) noEdge(node *planned, res *result, r route) (route, string, error) {
 	code := res.code
 	switch {
-	case asked:
+	case r.guards != nil:
 		return r, "no-route", fmt.Errorf("%w: no guard of node %s holds after %s%w", flows.ErrNoRoute, node.ID, res.outcome, because(res.err))
 	case res.outcome == flows.Budget && w.needsHuman():
-		state, err := w.flow.Apply(r.state, []string{"result"}, map[string]json.RawMessage{"result": json.RawMessage(`"needs_human"`)})
-		if err != nil {
+		if err := w.state.literals(map[string]json.RawMessage{"result": json.RawMessage(`"needs_human"`)}); err != nil {
 			return r, "invalid-state", err
 		}
-		return w.stopRoute(node, flows.Stop{Code: "budget", Reason: w.note(res)}, state)
+		return w.stopRoute(node, flows.Stop{Code: "budget", Reason: w.note(res)})
 	case res.outcome == flows.Budget:
 		code = "budget"
 	case code == "":
@@ -144,24 +146,27 @@ func (w *walk) noEdge(node flows.Node, res result, r route, asked bool) (route, 
 
 // needsHuman reports that a spent budget can end as a planned stop.
 func (w *walk) needsHuman() bool {
-	f, ok := w.flow.Field("result")
-	return ok && w.flow.Stops() && slices.Contains(f.Values, "needs_human")
+	f := w.flow.FieldRef("result")
+	return f != nil && w.flow.Stops() && slices.Contains(f.Values, "needs_human")
 }
 
-func (w *walk) stopRoute(node flows.Node, st flows.Stop, state flows.State) (route, string, error) {
+func (w *walk) stopRoute(node *planned, st flows.Stop) (route, string, error) {
 	if !w.flow.Stops() {
 		return route{}, "no-route", fmt.Errorf("%w: node %s stops (%s), but the flow has no stop edge", flows.ErrNoRoute, node.ID, st.Code)
 	}
-	if state.Str("result") == "none" {
+	if w.state.view().Str("result") == "none" {
 		return route{}, "no-result", fmt.Errorf("%w: node %s stops (%s) without setting result", ErrNoResult, node.ID, st.Code)
 	}
 	st.Code, st.Reason = clip(st.Code, 64), clip(w.e.Scrub(st.Reason), 2000)
-	state, err := state.WithStop(st)
-	if err != nil {
-		return route{}, "invalid-state", err
+	if _, set := w.state.m[stopKey]; !set {
+		raw, err := json.Marshal(st)
+		if err != nil {
+			return route{}, "invalid-state", fmt.Errorf("keeping stop %s: %w", st.Code, err)
+		}
+		w.state.set(stopKey, raw)
 	}
 	to := w.flow.Sink()
-	return route{to: to, state: state, guards: []checkpoints.Guard{{To: to, When: stopGuard, Taken: true}}}, "", nil
+	return route{to: to, guards: []checkpoints.Guard{{To: to, When: stopGuard, Taken: true}}}, "", nil
 }
 
 // because adds a cause where there is one; it formats as nothing otherwise.
@@ -180,27 +185,3 @@ type cause struct{ err error }
 
 func (c cause) Error() string { return ": " + c.err.Error() }
 func (c cause) Unwrap() error { return c.err }
-
-// changed is the keys in which two states differ, as JSON; null for those
-// that are gone.
-func changed(before, after flows.State) (json.RawMessage, error) {
-	diff := map[string]json.RawMessage{}
-	for _, key := range after.Keys() {
-		if !bytes.Equal(before.Raw(key), after.Raw(key)) {
-			diff[key] = after.Raw(key)
-		}
-	}
-	for _, key := range before.Keys() {
-		if after.Raw(key) == nil {
-			diff[key] = json.RawMessage("null")
-		}
-	}
-	if len(diff) == 0 {
-		return nil, nil
-	}
-	raw, err := json.Marshal(diff)
-	if err != nil {
-		return nil, fmt.Errorf("encoding what changed: %w", err)
-	}
-	return raw, nil
-}

@@ -16,15 +16,20 @@ import (
 // storeTime bounds one call of the store.
 const storeTime = 30 * time.Second
 
-// walk is one walk of one claimed run.
+// walk is one walk of one claimed run. Only its own goroutine changes it, and
+// never while an action works, but for what mu guards.
 type walk struct {
 	e     *Engine
 	log   *slog.Logger
+	base  context.Context //nolint:containedctx // of the walk, without its end
+	plan  *plan
 	flow  *flows.Flow
 	run   checkpoints.Run
 	lease checkpoints.Lease
-	state flows.State
+	state *values
+	about flows.RunInfo
 	path  []string
+	hands hands // runs the actions
 	// charged is what the completed nodes cost, worked how long they took:
 	// what the run has spent beyond charged is the current visit's.
 	charged checkpoints.Usage
@@ -32,11 +37,17 @@ type walk struct {
 	// resumed is true until the first commit: the current visit may have
 	// been worked on before.
 	resumed bool
+	// ancestors are the limits of the runs for which this one is counted.
+	ancestors map[string]checkpoints.Limit
 
 	mu sync.Mutex
-	// fatal is an error of the store seen by a meter or an effect; asked is
+	// fatal is an error of the store seen by a meter or an effect; refused is
 	// what an effect was refused with.
 	fatal, refused error
+	// spent is what the run has spent so far; stale says that the store knows
+	// it better.
+	spent checkpoints.Usage
+	stale bool
 }
 
 // result is what came of entering a node.
@@ -51,6 +62,12 @@ type result struct {
 
 	attempt  int
 	eventKey string
+	// inputHash identifies what the action was given, where that matters.
+	inputHash string
+	// to is where a fanout leads.
+	to string
+	// report is a merge's list of lines for the state.
+	report []string
 	// park, without again, leaves the node uncompleted; again consumes an
 	// event and waits on.
 	park  *checkpoints.Wait
@@ -59,7 +76,9 @@ type result struct {
 	cut bool
 	// fatal ends the walk: the store failed.
 	fatal error
-	// spends says that the visit's cost must be looked up.
+	// dead ends the run in an error, whatever edges there are.
+	dead bool
+	// spends says that the visit may have cost something.
 	spends bool
 }
 
@@ -69,15 +88,23 @@ type result struct {
 // Cancel ctx with a cause to end it: Halt, Cancel, ErrShutdown, or
 // checkpoints.ErrLost; any other cause counts as ErrShutdown.
 func (e *Engine) Walk(ctx context.Context, run checkpoints.Run, lease checkpoints.Lease) (Outcome, error) {
-	w := &walk{
-		e: e, run: run, lease: lease, resumed: true,
-		log: e.Log.With("run", run.ID, "issue", run.Issue, "repo", run.Repo),
-	}
-	w.run.Visits = maps.Clone(run.Visits)
 	if run.Status.Final() || run.Status == checkpoints.Ending {
 		return Outcome{How: Ended, Result: run.Result, Code: run.Code, Reason: run.Reason, Run: run}, nil
 	}
-	if code, err := w.thaw(); err != nil {
+	w := &walk{
+		e: e, run: run, lease: lease, resumed: true, base: context.WithoutCancel(ctx),
+		log: e.Log.With("run", run.ID, "issue", run.Issue, "repo", run.Repo),
+	}
+	w.hands.clock = e.Clock
+	defer w.hands.rest()
+	if w.run.Visits = maps.Clone(run.Visits); w.run.Visits == nil {
+		w.run.Visits = map[string]int{}
+	}
+	w.about = infoOf(&w.run)
+	switch code, err := w.thaw(); {
+	case code == "drift":
+		return w.drifted(ctx, err)
+	case err != nil:
 		return w.fail(ctx, code, err)
 	}
 	switch err := w.remember(ctx); {
@@ -96,20 +123,18 @@ func (e *Engine) Walk(ctx context.Context, run checkpoints.Run, lease checkpoint
 // thaw reads the frozen flow and the state; code says what is wrong.
 func (w *walk) thaw() (code string, err error) {
 	state, unreadable := flows.DecodeState(w.run.State)
-	w.state = state
-	w.flow, err = flows.Thaw(w.run.Definition, w.run.DefinitionHash, w.run.Actions, w.e.Registry)
-	switch {
-	case errors.Is(err, flows.ErrDrift):
-		return "drift", err
-	case err != nil:
-		return "corrupt", err
-	case unreadable != nil:
+	if w.plan, code, err = w.e.thaw(&w.run); err != nil {
+		return code, err
+	}
+	w.flow = w.plan.flow
+	if unreadable != nil {
 		return "corrupt", fmt.Errorf("%w: %w", flows.ErrCorrupt, unreadable)
 	}
-	if err := w.flow.Check(w.state); err != nil {
+	w.state = newValues(w.flow, state)
+	if err := w.flow.Check(state); err != nil {
 		return "corrupt", fmt.Errorf("%w: the stored state: %w", flows.ErrCorrupt, err)
 	}
-	if _, ok := w.flow.Node(w.run.Next); !ok {
+	if n := w.plan.nodes[w.run.Next]; n == nil {
 		return "corrupt", fmt.Errorf("%w: the run stands at %q, which is no node of flow %s", flows.ErrCorrupt, w.run.Next, w.flow.Name())
 	}
 	return "", nil
@@ -118,23 +143,30 @@ func (w *walk) thaw() (code string, err error) {
 // remember sums up what the completed nodes cost, and refuses a run that does
 // not stand where its history has led it.
 func (w *walk) remember(ctx context.Context) error {
-	sctx, done := w.storeCtx(ctx)
+	sctx, done := w.storeCtx()
 	defer done()
 	history, err := w.e.Store.History(sctx, w.run.ID)
 	if err != nil {
 		return fmt.Errorf("reading the history of run %s: %w", w.run.ID, err)
 	}
-	for _, rec := range history {
-		w.charged = w.charged.Add(rec.Usage)
-		w.worked += rec.Took
+	for i := range history {
+		w.charged = w.charged.Add(history[i].Usage)
+		w.worked += history[i].Took
 	}
-	return consistent(w.run, w.state, history)
+	if err := consistent(&w.run, w.flow, history); err != nil {
+		return err
+	}
+	w.ancestors = w.e.ancestorLimits(sctx, &w.run)
+	w.stale = true
+	_, err = w.spentNow(ctx)
+	return err
 }
 
 // storeCtx is for calls of the store, which must not be cut half-way by the
 // end of the walk.
-func (w *walk) storeCtx(ctx context.Context) (context.Context, context.CancelFunc) {
-	return context.WithTimeout(context.WithoutCancel(ctx), storeTime)
+func (w *walk) storeCtx() (context.Context, func()) {
+	l := &lazy{parent: w.base, timeout: storeTime}
+	return l, func() { l.cancel(nil) }
 }
 
 // step enters the next node and settles what came of it.
@@ -142,22 +174,23 @@ func (w *walk) step(ctx context.Context) (Outcome, bool, error) {
 	if out, stopped, err := w.stopped(ctx); stopped {
 		return out, true, err
 	}
-	node, ok := w.flow.Node(w.run.Next)
-	if !ok {
+	node := w.plan.nodes[w.run.Next]
+	if node == nil {
 		return w.done(w.fail(ctx, "corrupt", fmt.Errorf("%w: no node %q", flows.ErrCorrupt, w.run.Next)))
 	}
-	if most := int64(w.flow.Limits().MaxSteps); w.run.Seq >= most && node.Kind != flows.Sink {
+	if most := int64(w.plan.limits.MaxSteps); w.run.Seq >= most && node.Kind != flows.Sink {
 		return w.done(w.fail(ctx, "max-steps", fmt.Errorf("%w: %d nodes are completed, before node %s", ErrMaxSteps, most, node.ID)))
 	}
-	visit := w.run.Visits[node.ID] + 1
-	began := w.e.Clock.Now()
-	w.onNode(ctx, NodeEvent{Node: node.ID, Kind: node.Kind, Visit: visit, Attempt: 1, Stage: Start})
-	if node.Kind == flows.Sink {
-		return w.done(w.sink(ctx, node, visit, began))
+	en := entry{visit: w.run.Visits[node.ID] + 1, began: w.e.Clock.Now()}
+	if w.e.Hooks.OnNode != nil {
+		w.onNode(ctx, NodeEvent{Node: node.ID, Kind: node.Kind, Visit: en.visit, Attempt: 1, Stage: Start})
 	}
-	res := w.enter(ctx, node, visit)
-	took := w.e.Clock.Now().Sub(began)
-	return w.settle(ctx, node, entry{visit, began, took}, res)
+	if node.Kind == flows.Sink {
+		return w.done(w.sink(ctx, node, en))
+	}
+	res := w.enter(ctx, node, en)
+	en.took = w.e.Clock.Now().Sub(en.began)
+	return w.settle(ctx, node, en, &res)
 }
 
 // entry is one visit of a node, as it was measured.
@@ -180,7 +213,7 @@ func (w *walk) stopped(ctx context.Context) (Outcome, bool, error) {
 	case ctx.Err() != nil:
 		return w.done(w.interrupted(ctx))
 	case on:
-		return w.done(w.halt(ctx, reason))
+		return w.done(w.halt(ctx, "halted", reason))
 	}
 	return Outcome{}, false, nil
 }
@@ -189,21 +222,31 @@ func (w *walk) done(out Outcome, err error) (Outcome, bool, error) { return out,
 
 // enter runs a node by its kind. A kind is added here, and in the loader's
 // table.
-func (w *walk) enter(ctx context.Context, node flows.Node, visit int) result {
+func (w *walk) enter(ctx context.Context, node *planned, en entry) result {
 	switch node.Kind {
 	case flows.Step, flows.Gate:
-		return w.act(ctx, node, visit)
+		return w.act(ctx, node, en)
 	case flows.Loop:
-		return loop(node, visit)
+		return loop(node, en.visit)
 	case flows.Wait:
-		return w.wait(ctx, node, visit)
-	case flows.Sink, flows.Approval, flows.Command, flows.Merge, flows.Subflow, flows.Fanout:
+		return w.wait(ctx, node, en)
+	case flows.Approval:
+		return w.approval(ctx, node, en)
+	case flows.Command:
+		return w.command(ctx, node, en)
+	case flows.Fanout:
+		return w.fanOut(ctx, node, en)
+	case flows.Merge:
+		return w.merge(ctx, node, en)
+	case flows.Subflow:
+		return w.subflow(ctx, node, en)
+	case flows.Sink:
 	}
 	return result{outcome: flows.Failed, code: "corrupt", err: fmt.Errorf("%w: nodes of kind %s can't be run", flows.ErrCorrupt, node.Kind)}
 }
 
 // loop lets its edge back be taken max times.
-func loop(node flows.Node, visit int) result {
+func loop(node *planned, visit int) result {
 	if visit > node.Max {
 		return result{outcome: flows.Exhausted, note: fmt.Sprintf("went back %d times already", node.Max)}
 	}
@@ -211,94 +254,96 @@ func loop(node flows.Node, visit int) result {
 }
 
 // settle turns a result into a commit, or into the end of the walk.
-func (w *walk) settle(ctx context.Context, node flows.Node, en entry, res result) (Outcome, bool, error) {
+func (w *walk) settle(ctx context.Context, node *planned, en entry, res *result) (Outcome, bool, error) {
 	w.mu.Lock()
 	fatal, refused := w.fatal, w.refused
 	w.mu.Unlock()
+	if res.fatal == nil {
+		res.fatal = fatal
+	}
+	leaves := res.fatal != nil || res.cut || refused != nil || res.park != nil && !res.again
+	if leaves {
+		w.state.rollback()
+	}
 	switch {
+	case !leaves:
 	case res.fatal != nil:
 		return w.done(w.storeFailed(res.fatal))
-	case fatal != nil:
-		return w.done(w.storeFailed(fatal))
 	case res.cut:
 		return w.done(w.interrupted(ctx))
 	case errors.Is(refused, flows.ErrLabelGone):
 		return w.done(w.cancel(ctx, Cancel{Code: "label-gone", Reason: refused.Error()}))
-	case errors.Is(refused, flows.ErrHalted):
-		return w.done(w.halt(ctx, refused.Error()))
-	case res.park != nil && !res.again:
+	case refused != nil:
+		return w.done(w.halt(ctx, "halted", refused.Error()))
+	default:
 		return w.done(w.park(ctx, *res.park))
 	}
-	used, err := w.cost(ctx, res)
-	if err != nil {
-		return w.done(w.storeFailed(err))
+	if res.dead {
+		w.state.rollback()
+		return w.done(w.fail(ctx, res.code, res.err))
 	}
-	next, res := w.apply(node, res)
-	w.onNode(ctx, NodeEvent{
-		Node: node.ID, Kind: node.Kind, Visit: en.visit, Attempt: max(res.attempt, 1), Stage: End,
-		Outcome: res.outcome, Note: w.note(res), Took: en.took, Usage: used, Err: res.err,
-	})
-	r, code, err := w.route(node, res, next, en.visit)
+	var used checkpoints.Usage
+	if res.spends {
+		var err error
+		if used, err = w.uncharged(ctx); err != nil {
+			return w.done(w.storeFailed(err))
+		}
+	}
+	w.apply(node, res)
+	if w.e.Hooks.OnNode != nil {
+		w.onNode(ctx, NodeEvent{
+			Node: node.ID, Kind: node.Kind, Visit: en.visit, Attempt: max(res.attempt, 1), Stage: End,
+			Outcome: res.outcome, Note: w.note(res), Took: en.took, Usage: used, Err: res.err,
+		})
+	}
+	r, code, err := w.route(node, res, en.visit)
 	if err != nil {
+		w.state.rollback()
 		w.log.WarnContext(ctx, "flow ends in an error", "node", node.ID, "code", code, "error", err)
 		return w.done(w.fail(ctx, code, err))
 	}
-	w.onRoute(ctx, RouteEvent{From: node.ID, To: r.to, Outcome: res.outcome, Guards: r.guards})
+	if w.e.Hooks.OnRoute != nil {
+		w.onRoute(ctx, RouteEvent{From: node.ID, To: r.to, Outcome: res.outcome, Guards: r.guards})
+	}
 	return w.commit(ctx, node, en, res, r, used)
 }
 
-// cost is what the current visit has cost, in this walk and before.
-func (w *walk) cost(ctx context.Context, res result) (checkpoints.Usage, error) {
-	if !res.spends {
-		return checkpoints.Usage{}, nil
-	}
-	return w.uncharged(ctx)
-}
-
-func (w *walk) commit(ctx context.Context, node flows.Node, en entry, res result, r route, used checkpoints.Usage) (Outcome, bool, error) {
-	visits := maps.Clone(w.run.Visits)
-	if visits == nil {
-		visits = map[string]int{}
+func (w *walk) commit(ctx context.Context, node *planned, en entry, res *result, r route, used checkpoints.Usage) (Outcome, bool, error) {
+	if lost(ctx) {
+		w.state.rollback()
+		return w.done(w.interrupted(ctx))
 	}
 	if !res.again {
-		visits[node.ID] = en.visit
-	}
-	raw, err := r.state.MarshalJSON()
-	if err != nil {
-		return w.done(w.fail(ctx, "invalid-state", fmt.Errorf("encoding the state after %s: %w", node.ID, err)))
-	}
-	delta, err := changed(w.state, r.state)
-	if err != nil {
-		return w.done(w.fail(ctx, "invalid-state", err))
+		w.run.Visits[node.ID] = en.visit
 	}
 	c := checkpoints.Commit{
 		Record: checkpoints.NodeRecord{
 			Seq: w.run.Seq + 1, Node: node.ID, Kind: string(node.Kind), Visit: en.visit, Attempt: max(res.attempt, 1),
-			Outcome: string(res.outcome), Next: r.to, Delta: delta, Guards: r.guards, EventKey: res.eventKey,
-			Note: w.note(res), Usage: used, Began: en.began, Took: en.took,
+			Outcome: string(res.outcome), Next: r.to, Delta: w.state.seal(), Guards: r.guards, EventKey: res.eventKey,
+			Note: w.note(res), InputHash: res.inputHash, Usage: used, Began: en.began, Took: en.took,
 		},
-		Seq: w.run.Seq + 1, Next: r.to, State: raw, Visits: visits, EventKey: res.eventKey, Park: res.park,
+		Seq: w.run.Seq + 1, Next: r.to, State: w.state.json(false), Visits: w.run.Visits, EventKey: res.eventKey, Park: res.park,
 	}
-	sctx, done := w.storeCtx(ctx)
+	sctx, done := w.storeCtx()
 	defer done()
-	if lost(ctx) {
-		return w.done(w.interrupted(ctx))
-	}
 	if err := w.e.Store.Commit(sctx, w.lease, c); err != nil {
+		if !res.again {
+			w.unvisit(node.ID, en.visit)
+		}
 		return w.done(w.storeFailed(fmt.Errorf("committing node %s of run %s: %w", node.ID, w.run.ID, err)))
 	}
 	w.charged, w.worked, w.resumed = w.charged.Add(used), w.worked+en.took, false
-	w.run.Seq, w.run.Node, w.run.Next, w.run.State, w.run.Visits = c.Seq, node.ID, c.Next, raw, visits
-	w.run.Starts, w.run.Wait, w.state = 0, res.park, r.state
+	w.run.Seq, w.run.Node, w.run.Next, w.run.State = c.Seq, node.ID, c.Next, c.State
+	w.run.Starts, w.run.Wait = 0, res.park
 	w.path = append(w.path, node.ID)
 	if res.park != nil {
 		w.run.Status = checkpoints.Waiting
-		return Outcome{How: Parked, Reason: res.park.Why, Path: w.path, Run: w.run}, true, nil
+		return w.over(Outcome{How: Parked, Reason: res.park.Why}), true, nil
 	}
 	return Outcome{}, false, nil
 }
 
-func (w *walk) note(res result) string {
+func (w *walk) note(res *result) string {
 	note := res.note
 	switch {
 	case res.stop != nil && note == "":
@@ -306,11 +351,17 @@ func (w *walk) note(res result) string {
 	case res.err != nil && note == "":
 		note = res.err.Error()
 	}
+	if note == "" {
+		return ""
+	}
 	return clip(w.e.Scrub(note), 500)
 }
 
 // clip shortens a text for people.
 func clip(s string, most int) string {
+	if len(s) <= most {
+		return s
+	}
 	runes := []rune(s)
 	if len(runes) <= most {
 		return s

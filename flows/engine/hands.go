@@ -1,0 +1,152 @@
+package engine
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/pipelinebot/pipelinebot/checkpoints"
+	"github.com/pipelinebot/pipelinebot/flows"
+	"github.com/pipelinebot/pipelinebot/internal/clock"
+)
+
+// grace is how long a cut action may take to return before it is left behind.
+const grace = 10 * time.Second
+
+// hands run one action after the other in a goroutine of their own, so that
+// one that hangs can be left behind: then new hands take over. The zero value
+// is ready but for the clock; nothing runs before the first call.
+type hands struct {
+	clock clock.Clock
+	give  chan *call
+	back  chan *call
+	gone  chan struct{}
+	// timer fires at due or before the deadline of the call at work; it is
+	// kept from call to call.
+	timer clock.Timer
+	due   time.Time
+}
+
+func (h *hands) do(c *call) {
+	if h.give == nil {
+		h.give, h.back, h.gone = make(chan *call), make(chan *call, 1), make(chan struct{})
+		go work(h.give, h.back, h.gone)
+	}
+	h.give <- c
+}
+
+func work(give <-chan *call, back chan<- *call, gone chan<- struct{}) {
+	defer close(gone)
+	for c := range give {
+		c.guarded()
+		back <- c
+	}
+}
+
+// abandon leaves the goroutine to itself; it ends with its action.
+func (h *hands) abandon() {
+	close(h.give)
+	h.give = nil
+}
+
+// rest ends the goroutine and the timer.
+func (h *hands) rest() {
+	if h.timer != nil {
+		h.timer.Stop()
+		h.timer = nil
+	}
+	if h.give != nil {
+		h.abandon()
+		<-h.gone
+	}
+}
+
+// arm makes the timer fire at the deadline or before.
+func (h *hands) arm(now time.Time, limit time.Duration) {
+	due := now.Add(limit)
+	if h.timer != nil && !h.due.After(due) {
+		return
+	}
+	if h.timer != nil {
+		h.timer.Stop()
+	}
+	h.timer, h.due = h.clock.NewTimer(limit), due
+}
+
+// run has the action called and waits for it, for a timeout or for ctx.
+func (h *hands) run(ctx context.Context, c *call) returned {
+	deadline := c.now.Add(c.limit)
+	h.arm(c.now, c.limit)
+	var idle clock.Timer
+	var silent <-chan time.Time
+	listen := func() {
+		if c.idle > 0 {
+			idle = h.clock.NewTimer(c.idle)
+			silent = idle.C()
+		}
+	}
+	listen()
+	defer func() {
+		if idle != nil {
+			idle.Stop()
+		}
+	}()
+	h.do(c)
+	for {
+		select {
+		case <-h.back:
+			got := c.got
+			if got.err != nil && ctx.Err() != nil {
+				// Both were ready: what failed for being cancelled was cut, it
+				// did not fail, and a stopped run stays resumable.
+				return returned{cut: true, err: context.Cause(ctx)}
+			}
+			return got
+		case <-c.beats:
+			idle.Stop()
+			listen()
+		case <-h.timer.C():
+			h.timer = nil
+			if now := h.clock.Now(); now.Before(deadline) {
+				h.arm(now, deadline.Sub(now)) // it was set for an earlier call
+				continue
+			}
+			what := fmt.Errorf("%w: no result after %s", ErrTimeout, c.limit)
+			if c.outcome == flows.Budget {
+				what = fmt.Errorf("%w: the wall time of %s is used up", flows.ErrBudget, c.limit)
+			}
+			return h.cut(c, what, returned{err: what, outcome: c.outcome})
+		case <-silent:
+			what := fmt.Errorf("%w: silent for %s", ErrTimeout, c.idle)
+			return h.cut(c, what, returned{err: what, outcome: flows.Timeout})
+		case <-ctx.Done():
+			cause := context.Cause(ctx)
+			return h.cut(c, cause, returned{cut: true, err: cause})
+		}
+	}
+}
+
+// cut cancels the call and waits a little for it.
+func (h *hands) cut(c *call, cause error, got returned) returned {
+	c.ctx.cancel(cause)
+	t := h.clock.NewTimer(grace)
+	defer t.Stop()
+	select {
+	case <-h.back:
+	case <-t.C():
+		c.w.log.Error("action does not end, left behind", "node", c.c.Node, "action", c.action.Name, "after", grace)
+		h.abandon()
+	}
+	return got
+}
+
+// visitKey is stable over retries and resumes of one visit of a node.
+func (w *walk) visitKey(node string, visit int) string { return visitKey(w.run.ID, node, visit) }
+
+// infoOf is what an action may know of its run.
+func infoOf(run *checkpoints.Run) flows.RunInfo {
+	return flows.RunInfo{
+		ID: run.ID, Key: run.Key, Lineage: run.Lineage, Repo: run.Repo, Issue: run.Issue, Phase: run.Phase,
+		Flow: run.Flow, Round: run.Round, Created: run.Created,
+	}
+}

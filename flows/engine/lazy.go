@@ -1,0 +1,79 @@
+package engine
+
+import (
+	"context"
+	"sync"
+	"time"
+)
+
+// lazy is a context that can be cancelled, made when somebody looks at it:
+// many nodes and stores never do, and then it costs nothing.
+type lazy struct {
+	parent  context.Context //nolint:containedctx // it is a context itself
+	timeout time.Duration   // 0 is none
+
+	mu    sync.Mutex
+	inner context.Context //nolint:containedctx // what it is once it is looked at
+	end   context.CancelCauseFunc
+	stop  context.CancelFunc
+	over  bool
+	cause error
+}
+
+// Deadline implements context.Context.
+func (l *lazy) Deadline() (time.Time, bool) { return l.made().Deadline() }
+
+// Done implements context.Context.
+func (l *lazy) Done() <-chan struct{} { return l.made().Done() }
+
+// Value implements context.Context.
+func (l *lazy) Value(key any) any { return l.made().Value(key) }
+
+// Err implements context.Context.
+func (l *lazy) Err() error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	switch {
+	case l.inner != nil:
+		return l.inner.Err()
+	case l.over:
+		return context.Canceled
+	}
+	return l.parent.Err()
+}
+
+func (l *lazy) made() context.Context {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.inner != nil {
+		return l.inner
+	}
+	l.inner, l.end = context.WithCancelCause(l.parent)
+	if l.timeout > 0 {
+		l.inner, l.stop = context.WithTimeout(l.inner, l.timeout)
+	}
+	if l.over {
+		l.finish()
+	}
+	return l.inner
+}
+
+// cancel ends it, once, with a cause.
+func (l *lazy) cancel(cause error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.over {
+		return
+	}
+	l.over, l.cause = true, cause
+	if l.inner != nil {
+		l.finish()
+	}
+}
+
+func (l *lazy) finish() {
+	l.end(l.cause)
+	if l.stop != nil {
+		l.stop()
+	}
+}
