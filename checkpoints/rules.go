@@ -1,6 +1,7 @@
 package checkpoints
 
 import (
+	"bytes"
 	"cmp"
 	"encoding/json"
 	"errors"
@@ -191,5 +192,5 @@ func FoldScope(scope string) string { return strings.ToLower(strings.TrimSpace(s
 
 // isObject reports that b is one valid JSON object.
 func isObject(b []byte) bool {
-	return strings.HasPrefix(strings.TrimLeft(string(b), " \t\r\n"), "{") && json.Valid(b)
+	return bytes.HasPrefix(bytes.TrimLeft(b, " \t\r\n"), []byte("{")) && json.Valid(b)
 }

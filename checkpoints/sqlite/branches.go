@@ -11,10 +11,7 @@ import (
 
 // PutBranch implements checkpoints.Progress.
 func (s *Store) PutBranch(ctx context.Context, l checkpoints.Lease, b checkpoints.BranchRecord) error {
-	usage, err := encodeUsage(b.Usage)
-	if err != nil {
-		return err
-	}
+	usage := encodeUsage(b.Usage)
 	return s.write(ctx, func(t *tx) error {
 		p, err := t.held(l)
 		if err != nil {
@@ -62,21 +59,4 @@ func scanBranch(row scanner) (b checkpoints.BranchRecord, err error) {
 		return b, fmt.Errorf("branch %s of %s: column usage is damaged: %w", b.Branch, b.Fanout, err)
 	}
 	return b, nil
-}
-
-// encodeUsage is "" for nothing.
-func encodeUsage(u checkpoints.Usage) (string, error) {
-	if u == (checkpoints.Usage{}) {
-		return "", nil
-	}
-	text, err := json.Marshal(u)
-	return string(text), err
-}
-
-// decode reads JSON; "" leaves the zero value.
-func decode(text string, into any) error {
-	if text == "" {
-		return nil
-	}
-	return json.Unmarshal([]byte(text), into)
 }

@@ -9,10 +9,10 @@ import (
 )
 
 // advance moves a run that is where the lease and the commit say, and touches
-// nothing otherwise.
-const advance = `UPDATE runs SET seq = ?, node = ?, next = ?, state = ?, visits = ?, starts = 0,
-		wait = '', wait_event = '', wait_until = 0, updated_at = ?
-	WHERE id = ? AND epoch = ? AND owner = ? AND owner <> '' AND seq = ? AND ended = 0`
+// nothing otherwise; and no index. What wait_event and wait_until say counts
+// for waiting runs only, so they may stay.
+const advance = `UPDATE runs SET seq = ?, node = ?, next = ?, state = ?, visits = ?, starts = 0, wait = '', updated_at = ?
+	WHERE n = ? AND id = ? AND epoch = ? AND owner = ? AND owner <> '' AND seq = ? AND ended = 0`
 
 // Commit implements checkpoints.Progress. As long as nothing is wrong it is
 // two statements; only a commit that is refused reads why.
@@ -33,11 +33,19 @@ func (s *Store) Commit(ctx context.Context, l checkpoints.Lease, c checkpoints.C
 			}
 			return invalid
 		}
-		n, err := t.exec(advance, c.Seq, c.Record.Node, c.Next, string(c.State), visits, t.now, l.RunID, l.Fence, l.Owner, c.Seq-1)
+		n, known := s.numbers.get(l.RunID)
+		if !known {
+			p, err := t.held(l)
+			if err != nil {
+				return err
+			}
+			n = p.n
+		}
+		moved, err := t.exec(advance, c.Seq, c.Record.Node, c.Next, string(c.State), visits, t.now, n, l.RunID, l.Fence, l.Owner, c.Seq-1)
 		if err != nil {
 			return fmt.Errorf("committing node %s of run %s: %w", c.Record.Node, l.RunID, err)
 		}
-		if n == 0 {
+		if moved == 0 {
 			return t.refusal(l, c)
 		}
 		if c.EventKey != "" {
@@ -45,7 +53,7 @@ func (s *Store) Commit(ctx context.Context, l checkpoints.Lease, c checkpoints.C
 				return err
 			}
 		}
-		if err := t.record(l.RunID, c, r); err != nil {
+		if err := t.record(n, c, r); err != nil {
 			return fmt.Errorf("recording node %s of run %s: %w", c.Record.Node, l.RunID, err)
 		}
 		switch {
@@ -82,23 +90,15 @@ func encodeRecord(r checkpoints.NodeRecord) (e encoded, err error) {
 		}
 		e.guards = string(text)
 	}
-	e.usage, err = encodeUsage(r.Usage)
-	return e, err
-}
-
-func encodeVisits(visits map[string]int) (string, error) {
-	if len(visits) == 0 {
-		return "{}", nil
-	}
-	text, err := json.Marshal(visits)
-	return string(text), err
+	e.usage = encodeUsage(r.Usage)
+	return e, nil
 }
 
 // record appends a node to the history.
-func (t *tx) record(id string, c checkpoints.Commit, e encoded) error {
+func (t *tx) record(run int64, c checkpoints.Commit, e encoded) error {
 	r := c.Record
 	return t.exec1(`INSERT INTO history (run, seq, node, kind, visit, attempt, outcome, next, delta, guards, event_key, note, usage, began_at, took, input_hash)
-		VALUES ((SELECT n FROM runs WHERE id = ?), ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
-		id, c.Seq, r.Node, r.Kind, r.Visit, r.Attempt, r.Outcome, c.Next, string(r.Delta), e.guards,
+		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+		run, c.Seq, r.Node, r.Kind, r.Visit, r.Attempt, r.Outcome, c.Next, string(r.Delta), e.guards,
 		c.EventKey, r.Note, e.usage, micros(r.Began), r.Took.Microseconds(), r.InputHash)
 }

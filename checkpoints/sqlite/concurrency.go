@@ -9,7 +9,7 @@ import (
 )
 
 // openRuns selects the runs of a concurrency key that are not final.
-const openRuns = ` FROM runs WHERE concurrency = ? AND concurrency <> '' AND status NOT IN ('done', 'failed', 'cancelled') `
+const openRuns = ` FROM runs WHERE concurrency = ? AND concurrency <> '' AND final_at = 0 `
 
 // admit says as what a run starts, given the other open runs of its
 // concurrency key, and which it replaces. With ErrConflict it returns the run
@@ -21,7 +21,7 @@ func (t *tx) admit(req checkpoints.StartReq) (s checkpoints.Status, replaces str
 	free, err := t.exists(`WITH RECURSIVE up (id) AS (
 			SELECT ?1 UNION SELECT r.parent FROM runs r JOIN up ON r.id = up.id WHERE r.parent <> '')
 		SELECT 1 FROM runs r JOIN up ON r.id = up.id
-		WHERE r.concurrency = ?2 AND r.status NOT IN ('done', 'failed', 'cancelled')`, req.Parent, req.Concurrency)
+		WHERE r.concurrency = ?2 AND r.final_at = 0`, req.Parent, req.Concurrency)
 	if err != nil {
 		return "", "", blocker, fmt.Errorf("looking for an ancestor with concurrency key %s: %w", req.Concurrency, err)
 	}

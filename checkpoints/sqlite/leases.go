@@ -29,6 +29,7 @@ func (s *Store) Claim(ctx context.Context, id string, epoch int64, owner string,
 		if err != nil {
 			return fmt.Errorf("claiming run %s: %w", id, err)
 		}
+		s.numbers.put(id, p.n)
 		out, err = getRun(t.ctx, t, id)
 		return err
 	})

@@ -15,10 +15,10 @@ func (s *Store) Prune(ctx context.Context, ret checkpoints.Retention) (n int, er
 	err = s.write(ctx, func(t *tx) error {
 		n = 0
 		for gone := int64(1); gone > 0; n += int(gone) { // children go when their parents have gone
-			gone, err = t.exec(`DELETE FROM runs WHERE status IN ('done', 'failed', 'cancelled') AND updated_at < ?1
+			gone, err = t.exec(`DELETE FROM runs WHERE final_at > 0 AND final_at < ?1
 				AND NOT EXISTS (SELECT 1 FROM runs p WHERE p.id = runs.parent)
 				AND (parent <> '' OR n NOT IN (SELECT n FROM runs
-					WHERE status IN ('done', 'failed', 'cancelled') AND parent = '' ORDER BY updated_at DESC, n DESC LIMIT ?2))`,
+					WHERE final_at > 0 AND parent = '' ORDER BY final_at DESC, n DESC LIMIT ?2))`,
 				before, max(ret.Keep, 0))
 			if err != nil {
 				return fmt.Errorf("deleting final runs: %w", err)

@@ -120,12 +120,12 @@ func (t *tx) leave(id string, p position, to checkpoints.Status) error {
 	if woken {
 		t.wake(id, p.epoch)
 	}
-	return t.exec1(`UPDATE runs SET status = ?, owner = '', lease_until = 0, updated_at = ?,
-		token_at = iif(?, ?, token_at) WHERE id = ?`, to, t.now, woken, t.now, id)
+	return t.exec1(`UPDATE runs SET status = ?1, owner = '', lease_until = 0, updated_at = ?2,
+		token_at = iif(?3, ?2, token_at), final_at = iif(?4, ?2, 0) WHERE id = ?5`, to, t.now, woken, to.Final(), id)
 }
 
 func (t *tx) end(id string, e checkpoints.Ended) error {
-	return t.exec1(`UPDATE runs SET status = 'ending', ended = 1, wait = '', wait_event = '', wait_until = 0,
+	return t.exec1(`UPDATE runs SET status = 'ending', ended = 1, wait = '',
 		result = ?, code = ?, reason = ?, updated_at = ? WHERE id = ?`, e.Result, e.Code, e.Reason, t.now, id)
 }
 

@@ -86,6 +86,7 @@ type Store struct {
 	writes  *sql.DB   // one connection
 	reads   *sql.DB
 	stmts   *stmts // of writes
+	numbers numbers
 	group   group
 	enqueue atomic.Pointer[Enqueuer]
 	closed  atomic.Bool

@@ -123,7 +123,7 @@ func (t *tx) known(req checkpoints.StartReq) (r checkpoints.Run, err error) {
 		shared = req.Concurrency
 	}
 	return t.conflict(`run %s of %s is open: %w`,
-		`key = ? AND status NOT IN ('done', 'failed', 'cancelled') AND (concurrency = '' OR concurrency <> ?)`, req.Key, shared)
+		`key = ? AND final_at = 0 AND (concurrency = '' OR concurrency <> ?)`, req.Key, shared)
 }
 
 // conflict returns the oldest run that fulfils the condition, with
