@@ -1,14 +1,67 @@
 package engine_test
 
 import (
+	"context"
+	"errors"
+	"fmt"
 	"maps"
 	"strings"
 
 	"github.com/pipelinebot/pipelinebot/checkpoints"
 )
 
-func (w *propWorld) child(checkpoints.Run, string) error { return nil }
-func (w *propWorld) grown(string, *propEnd) error        { return nil }
+// child brings a child to its end and tells its parent, as a worker does.
+func (w *propWorld) child(id string) error {
+	ctx := context.Background()
+	for range 10 {
+		if err := w.drive(id); err != nil {
+			return err
+		}
+		run, err := w.inner.Get(ctx, id)
+		if err != nil || run.Status.Final() {
+			return err
+		}
+		if run.Owner != "" {
+			w.clock.Advance(2 * propLease)
+		}
+		run, lease, err := w.inner.Claim(ctx, id, run.Epoch, "worker", propLease)
+		if err != nil {
+			return fmt.Errorf("claiming child %s: %w", id, err)
+		}
+		if err := w.engine().ChildEnded(ctx, run); errors.Is(err, errKilled) {
+			w.store = w.alive()
+			continue
+		} else if err != nil {
+			return err
+		}
+		final := checkpoints.Done
+		if run.Result == "error" {
+			final = checkpoints.Failed
+		}
+		_, err = w.inner.Finish(ctx, lease, final, nil)
+		return err
+	}
+	return fmt.Errorf("child %s is not finished", id)
+}
+
+// grown adds what became of a run's children, those that nobody waits for
+// among them.
+func (w *propWorld) grown(id string, end *propEnd) error {
+	children, err := w.inner.List(context.Background(), checkpoints.Filter{Parent: id})
+	if err != nil {
+		return err
+	}
+	for _, c := range children {
+		if err := w.child(c.ID); err != nil {
+			return err
+		}
+		key := strings.TrimPrefix(c.Key, id+":")
+		if end.Children[key], err = w.outcome(c.ID); err != nil {
+			return err
+		}
+	}
+	return nil
+}
 
 // allCalls are the calls of a run and of its children.
 func (e *propEnd) allCalls() map[string]int {

@@ -13,10 +13,8 @@ func (n *propNode) outcomes() []string {
 		return []string{"denied", "failed", n.onExpire}
 	case "approval":
 		return []string{"denied", n.onExpire}
-	case "command":
-		return []string{"failed", "timeout"}
-	case "fanout":
-		return []string{"failed", "timeout"}
+	case "command", "fanout":
+		return []string{"failed", "timeout", "budget-exhausted"}
 	case "merge", "subflow":
 		return []string{"failed"}
 	}
@@ -32,11 +30,6 @@ func (g propGen) edges(f *propFlow, i int, n *propNode) {
 		next = f.nodes[i+1].id
 	}
 	guards := guardGen{rnd: g.rnd, nodes: append(f.targets(0, len(f.nodes)), propSink)}
-	for _, n := range f.nodes {
-		for _, b := range n.branches {
-			guards.nodes = append(guards.nodes, b.id)
-		}
-	}
 	var edges []propEdge
 	add := func(on []string, to string, when *propGuard) {
 		e := propEdge{to: to, on: on, when: when}

@@ -125,7 +125,7 @@ func (g propGen) flow(name string, most int) *propFlow {
 
 func (g propGen) slot(f *propFlow, i int) {
 	kind := oneOf(g.rnd, g.kinds)
-	if chance(g.rnd, 45) || kind == "loop" && i == 0 {
+	if chance(g.rnd, 45) || kind == "cache" || kind == "loop" && i == 0 {
 		kind = "step"
 	}
 	n := &propNode{id: fmt.Sprintf("%s_%d", f.name, i), kind: kind}
@@ -202,9 +202,7 @@ func (g propGen) act(n *propNode) propAct {
 		a.again = 1 + g.rnd.IntN(3)
 	}
 	if chance(g.rnd, 35) && n.kind == "step" {
-		for range 1 + g.rnd.IntN(3) {
-			a.spend = append(a.spend, propSpend{5 + g.rnd.IntN(30), g.rnd.IntN(30)})
-		}
+		a.spend = g.spend()
 	}
 	for _, key := range n.writes {
 		if chance(g.rnd, 70) || key == "result" {
@@ -212,6 +210,13 @@ func (g propGen) act(n *propNode) propAct {
 		}
 	}
 	return a
+}
+
+func (g propGen) spend() (calls []propSpend) {
+	for range 1 + g.rnd.IntN(3) {
+		calls = append(calls, propSpend{5 + g.rnd.IntN(30), g.rnd.IntN(30)})
+	}
+	return calls
 }
 
 func (g propGen) set(n *propNode, key string) propSet {
@@ -303,12 +308,6 @@ func (g propGen) approval(n *propNode) {
 		n.take["s1"] = "by"
 	}
 	g.comes(n)
-	for _, visit := range n.events {
-		for i := range visit {
-			// What an approval without a known outcome means is tested elsewhere.
-			visit[i].bare, visit[i].outcome = false, oneOf(g.rnd, []string{"ok", "ok", "denied"})
-		}
-	}
 }
 
 // fanout makes the fanout, its branches and its merge, which is the next slot.
@@ -334,8 +333,12 @@ func (g propGen) fanout(f *propFlow, n *propNode) {
 			for _, key := range b.writes {
 				a.sets = append(a.sets, g.set(b, key))
 			}
+			if f.tokens == 0 && (b.optional || i == breaks) {
+				a.spend = g.spend()
+			}
 			b.acts = append(b.acts, a)
 		}
+		g.budget(b)
 		n.branches = append(n.branches, b)
 	}
 	m := &propNode{id: n.join, kind: "merge", report: chance(g.rnd, 60)}

@@ -231,7 +231,7 @@ func (in *interpreter) enter(n *propNode, visit int) entered {
 	case "subflow":
 		return in.subflow(n)
 	}
-	if n.kind == "step" && in.flow.tokens > 0 && in.spent >= in.flow.tokens {
+	if n.kind == "step" && in.overspent() {
 		return entered{outcome: "budget-exhausted"}
 	}
 	echo, seen := fill(n.echo, in.end.State), in.end.State.only(n.in)
@@ -241,11 +241,15 @@ func (in *interpreter) enter(n *propNode, visit int) entered {
 	}
 	in.end.Calls[fmt.Sprint(n.id, "/", visit)] += 1 + n.act(visit).again
 	e := in.act(n, n.act(visit), seen, echo)
-	if n.cache && e.outcome == "ok" && e.stop == "" {
-		in.done[key] = e
+	_, fits := in.end.State.with(e.delta, n.writes)
+	if n.cache && fits && e.stop == "" && (e.outcome == "ok" || e.outcome == "denied") {
+		in.done[key] = e // what failed says nothing of the next time
 	}
 	return e
 }
+
+// overspent reports that no node which may spend is entered any more.
+func (in *interpreter) overspent() bool { return in.flow.tokens > 0 && in.spent >= in.flow.tokens }
 
 // act runs what the script says of an action.
 func (in *interpreter) act(n *propNode, a propAct, seen propState, echo string) entered {
@@ -293,7 +297,7 @@ func (in *interpreter) wait(n *propNode, visit int) entered {
 }
 
 func (in *interpreter) resolve(n *propNode, ev propEvent) entered {
-	if n.match != "" && ev.tag != n.match || n.kind == "approval" && !approves(n.approvers, ev) {
+	if n.match != "" && ev.tag != n.match || n.kind == "approval" && !approves(n, ev) {
 		return entered{again: true}
 	}
 	e := entered{outcome: ev.outcome, delta: propState{}}
@@ -316,10 +320,14 @@ func (in *interpreter) resolve(n *propNode, ev propEvent) entered {
 	return e
 }
 
-// approves reports that somebody is among the approvers.
-func approves(approvers []string, ev propEvent) bool {
+// approves reports that somebody is among the approvers and says a clear
+// word. Whatever else comes approves nothing.
+func approves(n *propNode, ev propEvent) bool {
+	if ev.outcome != "ok" && ev.outcome != "denied" || ev.bare && (ev.role != "operator" || len(n.take) > 0 && ev.outcome == "ok") {
+		return false
+	}
 	rank := []string{"triage", "write", "maintain", "admin", "operator"}
-	for _, a := range approvers {
+	for _, a := range n.approvers {
 		who, name, _ := strings.Cut(a, ":")
 		if who == "user" && ev.by == name || ev.role == "operator" ||
 			who == "role" && slices.Index(rank, ev.role) >= slices.Index(rank, name) {

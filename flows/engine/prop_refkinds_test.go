@@ -5,6 +5,9 @@ import "fmt"
 // command runs the program that the script says: what it takes over is set
 // whether it ended well or not, if it ended at all.
 func (in *interpreter) command(n *propNode, visit int) entered {
+	if in.overspent() {
+		return entered{outcome: "budget-exhausted"}
+	}
 	in.end.Calls[fmt.Sprint(n.id, "/", visit)]++
 	a := n.act(visit)
 	e := entered{outcome: "ok", delta: propState{}}
@@ -23,20 +26,24 @@ func (in *interpreter) command(n *propNode, visit int) entered {
 // fanout runs every branch over the same state. One that is required and
 // fails decides how the fanout ends.
 func (in *interpreter) fanout(n *propNode, visit int) entered {
-	broken := ""
+	broken, over := "", in.overspent()
 	for _, b := range n.branches {
-		a := b.act(visit)
-		e := in.act(b, a, in.end.State.only(b.in), "")
+		e := entered{outcome: "budget-exhausted"}
+		if !over {
+			e = in.act(b, b.act(visit), in.end.State.only(b.in), "")
+		}
 		in.joined[b.id] = e
 		if e.outcome != "ok" && !b.optional {
 			broken = e.outcome
 		}
 	}
 	if broken != "" {
-		return entered{outcome: broken, code: "*"}
+		return entered{outcome: broken}
 	}
 	for _, b := range n.branches {
-		in.end.Calls[fmt.Sprint(b.id, "/", visit)]++
+		if !over {
+			in.end.Calls[fmt.Sprint(b.id, "/", visit)]++
+		}
 	}
 	return entered{outcome: "ok"}
 }
@@ -57,6 +64,9 @@ func (in *interpreter) merge(n *propNode, visit int) entered {
 		}
 	}
 	if n.uses != "" {
+		if in.overspent() {
+			return entered{outcome: "budget-exhausted"}
+		}
 		in.end.Calls[fmt.Sprint(n.id, "/", visit)]++
 		e := in.act(n, n.act(visit), state.only(n.in), "")
 		if e.outcome != "ok" {
@@ -88,7 +98,7 @@ func (in *interpreter) subflow(n *propNode) entered {
 	case !n.await:
 		return entered{outcome: "ok"}
 	case child.Result == "error":
-		return entered{outcome: "failed", code: "*"}
+		return entered{outcome: "failed", code: "child-failed"}
 	}
 	e := entered{outcome: "ok", delta: propState{}}
 	for to, from := range n.take {

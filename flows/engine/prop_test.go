@@ -3,7 +3,9 @@ package engine_test
 import (
 	"flag"
 	"fmt"
+	"maps"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 
@@ -13,7 +15,7 @@ import (
 var propSeed = flag.Uint64("prop.seed", 1, "first seed of the generated flows")
 
 func propKinds() []string {
-	return []string{"gate", "gate", "loop", "loop", "wait"}
+	return []string{"gate", "loop", "loop", "wait", "approval", "command", "fanout", "subflow", "cache"}
 }
 
 // generated is the flow of a seed.
@@ -27,16 +29,19 @@ func generated(seed uint64, crash bool) *propFlow {
 }
 
 // propDiff tells how what a run came to differs from what it must.
-func propDiff(want, got *propEnd) string {
-	flat := func(e *propEnd) string {
-		var b strings.Builder
-		fmt.Fprintf(&b, "result %s %s\nstate %s\n", e.Result, e.Code, e.State.text())
-		for _, v := range e.Path {
-			fmt.Fprintf(&b, "%s/%d %s -> %s\n", v.Node, v.Visit, v.Outcome, v.Next)
-		}
-		return b.String()
+func propDiff(want, got *propEnd) string { return cmp.Diff(want.text(), got.text()) }
+
+// text is what a run and its children came to, a line a fact.
+func (e *propEnd) text() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "result %s %s\nstate %s\n", e.Result, e.Code, e.State.text())
+	for _, v := range e.Path {
+		fmt.Fprintf(&b, "%s/%d %s -> %s\n", v.Node, v.Visit, v.Outcome, v.Next)
 	}
-	return cmp.Diff(flat(want), flat(got))
+	for _, key := range slices.Sorted(maps.Keys(e.Children)) {
+		fmt.Fprintf(&b, "child %s:\n%s", key, e.Children[key].text())
+	}
+	return b.String()
 }
 
 // eachFlow plays n generated flows on as many goroutines as there are

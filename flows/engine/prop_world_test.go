@@ -283,7 +283,7 @@ func (w *propWorld) walk(id string) error {
 func (w *propWorld) wake(run checkpoints.Run) error {
 	n := w.nodes[run.Wait.Node]
 	if strings.HasPrefix(run.Wait.Event, "child/") {
-		return w.child(run, strings.TrimPrefix(run.Wait.Event, "child/"))
+		return w.child(strings.TrimPrefix(run.Wait.Event, "child/"))
 	}
 	if run.Wait.Event != "" {
 		visit := run.Visits[n.id] + 1
