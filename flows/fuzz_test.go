@@ -2,6 +2,7 @@ package flows
 
 import (
 	"bytes"
+	"strings"
 	"testing"
 )
 
@@ -33,25 +34,45 @@ func FuzzLoad(f *testing.F) {
 	})
 }
 
-// No text makes the guard compiler panic, and what it accepts gives a truth
-// value or an error.
+// No text makes the guard compiler panic, and what it accepts gives the truth
+// value that the expression library gives, or an error where that has one.
+//
+// Covers: AR10, CN10.
 func FuzzGuard(f *testing.F) {
-	for _, src := range []string{
+	values := []string{
+		`{"n":1,"kind":"bug","flag":true,"tags":["a"],"nums":[1,-2],"x":"a","by":1,"late":"b\u0061"}`,
+		`{"n":-7,"kind":"feature","flag":false,"tags":[],"late":"","x":2.5,"by":true}`,
+		`{"n":null,"by":{"a":1},"x":[1],"late":"<ä>","flag":true,"n":2}`, `{}`, `{"x":"ok","by":"bug","n":3}`,
+	}
+	for i, src := range []string{
 		"state.n > 0", "state.kind == 'bug' && !state.flag", "has(state.late) && state.late == 'x'", "state.kind in ['bug']",
 		"'a' in state.tags", "len(state.tags) >= 2", "visits(a) < 3", "outcome == 'ok' || -1 < state.n", "state['n']", "1..2", "let x = 1; x > 0",
 		"event.by == 'x'", "(((true)))", "$env.state", "state?.n > 0", "true ? false : true", "all([1], # > 0)",
+		"event.by in ['bug', 1, true]", "event.x > 2", "event.x >= event.by", "event.x", "!event.by", "event.by && event.x == 1", "event.x in state.nums",
+		"state.late < 'c' != state.flag", "state.tags == state.tags", "state.nums != state.nums", "state.n in [-1, 2]", "state.late == state.kind", "has(event.x) == true",
+		"2 == event.x", "event.x == event.x", "outcome in ['ok', 'failed']", "len(state.late) == visits(a)", "event.by in state.tags", "true == false", "'a' < 'b'",
 	} {
-		f.Add(src)
+		f.Add(src, values[i%len(values)], values[(i+1)%len(values)])
 	}
 	scope := guardFields()
-	s := mustState(f, map[string]any{"n": 1, "kind": "bug", "flag": true, "tags": []string{"a"}})
-	f.Fuzz(func(t *testing.T, src string) {
+	f.Fuzz(func(t *testing.T, src, state, event string) {
 		g, problems := compileGuard(src, scope)
 		if (g == nil) == (len(problems) == 0) {
 			t.Fatalf("guard %v with problems %v", g, problems)
 		}
-		if g != nil {
-			_, _ = g.Eval(GuardEnv{State: s, Outcome: OK, Event: s})
+		s, err := DecodeState([]byte(state))
+		if g == nil || err != nil {
+			return
+		}
+		ev, err := DecodeState([]byte(event))
+		if err != nil {
+			return
+		}
+		env := GuardEnv{State: s, Outcome: OK, Event: ev, Visits: map[string]int{"a": 2}}
+		got, gotErr := g.Eval(env)
+		want, wantErr := evalExpr(src, scope, env)
+		if got != want || (gotErr == nil) != (wantErr == nil) {
+			t.Fatalf("%s over %s and %s = %v, %v; the library says %v, %v", src, state, event, got, gotErr, want, wantErr)
 		}
 	})
 }
@@ -73,6 +94,28 @@ func FuzzTemplate(f *testing.F) {
 		out, err := Expand(with, s, RunInfo{ID: "r1"})
 		if err == nil && len(out) == 0 {
 			t.Fatal("nothing came out")
+		}
+	})
+}
+
+// The quick way accepts nothing that the long way refuses.
+func FuzzFieldCheck(f *testing.F) {
+	sum := strings.Repeat("a", 64)
+	for _, raw := range []string{
+		"1", "-0", "007", "+1", "1e3", "true", `"a"`, `"\u0061"`, `"\"`, `["a","b"]`, `["a" ,"b"]`, "[1,-2]", "[1,]", `["a,b"]`, "[]", `["a""b"]`, `"s"`,
+		`{"path":"p","sha256":"` + sum + `","bytes":1}`, `{"path":"p","sha256":"` + sum + `","bytes":-1}`, `{"path":"p","sha256":"` + sum + `","bytes":1}}`, "null", "",
+	} {
+		f.Add([]byte(raw))
+	}
+	fields := []Field{
+		{Type: IntField}, {Type: BoolField}, {Type: StringField, MaxLen: 5}, {Type: EnumField, Values: []string{"s", "a,b"}}, {Type: ArtifactField},
+		{Type: ListField, Of: StringField, MaxLen: 4, MaxItems: 2}, {Type: ListField, Of: IntField, MaxItems: 2}, {Type: ObjectField, MaxBytes: 20},
+	}
+	f.Fuzz(func(t *testing.T, raw []byte) {
+		for _, fd := range fields {
+			if err := fd.check(raw); fd.quick(raw) && err != nil {
+				t.Fatalf("%s %s: the quick way accepts what the long way refuses: %v", fd.Type, raw, err)
+			}
 		}
 	})
 }

@@ -1,14 +1,16 @@
 package flows
 
 import (
-	"errors"
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
 
 	"github.com/expr-lang/expr"
+	"github.com/expr-lang/expr/ast"
+	"github.com/expr-lang/expr/checker"
+	"github.com/expr-lang/expr/conf"
 	"github.com/expr-lang/expr/types"
-	"github.com/expr-lang/expr/vm"
 )
 
 // maxGuard is the most bytes of a guard, maxGuardNodes its most parts.
@@ -21,9 +23,9 @@ const (
 // literals, lists of them, parentheses, state.x, outcome, visits(node),
 // has(state.x), len(state.x), and in a wait's match event.x.
 type Guard struct {
-	source  string
-	program *vm.Program
-	reads   []string // state keys whose absence is an error
+	source string
+	eval   boolFunc
+	reads  []string // state keys whose absence is an error
 }
 
 // String is the guard as written.
@@ -49,15 +51,11 @@ func (g *Guard) Eval(env GuardEnv) (bool, error) {
 	if g == nil {
 		return true, nil
 	}
-	v, err := expr.Run(g.program, env.vars())
+	v, err := g.eval(env)
 	if err != nil {
 		return false, fmt.Errorf("guard %q: %w", g.source, err)
 	}
-	b, ok := v.(bool)
-	if !ok {
-		return false, fmt.Errorf("guard %q gave %T, not a truth value", g.source, v)
-	}
-	return b, nil
+	return v, nil
 }
 
 // The functions into which guards are rewritten before they are compiled, so
@@ -95,23 +93,6 @@ func guardTypes() types.Map {
 	}
 }
 
-func (env GuardEnv) vars() map[string]any {
-	return map[string]any{
-		varResult: string(env.Outcome),
-		fnInt:     func(key string) (int, error) { return value[int](env.State, "state", key) },
-		fnText:    func(key string) (string, error) { return value[string](env.State, "state", key) },
-		fnBool:    func(key string) (bool, error) { return value[bool](env.State, "state", key) },
-		fnTexts:   func(key string) ([]string, error) { return value[[]string](env.State, "state", key) },
-		fnInts:    func(key string) ([]int, error) { return value[[]int](env.State, "state", key) },
-		fnAny:     func(key string) (any, error) { return nil, fmt.Errorf("state.%s can't be compared", key) },
-		fnEvent:   func(key string) (any, error) { return scalar(env.Event, key) },
-		fnHas:     func(key string) bool { return env.State.Has(key) },
-		fnHasEv:   func(key string) bool { return env.Event.Has(key) },
-		fnLen:     func(key string) (int, error) { return length(env.State, key) },
-		fnVisits:  func(node string) int { return env.Visits[node] },
-	}
-}
-
 func value[T any](s State, root, key string) (T, error) {
 	var v T
 	if !s.Has(key) {
@@ -128,7 +109,11 @@ func scalar(s State, key string) (any, error) {
 	return v, err
 }
 
+// length is a text's in bytes or a list's in items.
 func length(s State, key string) (int, error) {
+	if v, ok := plainText(s.values[key]); ok {
+		return len(v), nil
+	}
 	v, err := value[any](s, "state", key)
 	switch v := v.(type) {
 	case string:
@@ -136,7 +121,7 @@ func length(s State, key string) (int, error) {
 	case []any:
 		return len(v), err
 	}
-	return 0, errors.Join(err, fmt.Errorf("state.%s has no length", key))
+	return 0, cmp.Or(err, fmt.Errorf("state.%s has no length", key))
 }
 
 // guardScope is what a guard may name.
@@ -149,25 +134,45 @@ type guardScope struct {
 // guardProblem is one reason why a guard is refused.
 type guardProblem struct{ code, msg, hint string }
 
+// guards compiles guards. What is the same for all of them is made once.
+type guards struct{ config *conf.Config }
+
+func newGuards() *guards {
+	config := conf.CreateNew()
+	for _, option := range []expr.Option{
+		expr.Env(guardTypes()), expr.AsBool(), expr.DisableAllBuiltins(), expr.DisableIfOperator(), expr.MaxNodes(maxGuardNodes),
+	} {
+		option(config)
+	}
+	clear(config.Builtins)
+	config.Check()
+	return &guards{config}
+}
+
 func compileGuard(src string, scope guardScope) (*Guard, []guardProblem) {
+	return newGuards().compile(src, scope)
+}
+
+func (g *guards) compile(src string, scope guardScope) (*Guard, []guardProblem) {
 	c := &guardCheck{scope: scope}
-	tree := c.parse(src)
+	tree := c.parse(src, g.config)
 	if len(c.problems) > 0 {
 		return nil, c.problems
 	}
-	c.expression(tree)
+	c.expression(tree.Node)
 	if len(c.problems) > 0 {
 		return nil, c.problems
 	}
-	program, err := expr.Compile(src,
-		expr.Env(guardTypes()), expr.AsBool(), expr.DisableAllBuiltins(), expr.DisableIfOperator(),
-		expr.MaxNodes(maxGuardNodes), expr.Patch(&guardRewrite{scope}))
-	if err != nil {
+	// The rewriting changes the tree, so the functions are built before it.
+	eval, shape := (&guardBuild{scope}).boolean(tree.Node)
+	ast.Walk(&tree.Node, &guardRewrite{scope})
+	_, err := checker.Check(tree, g.config)
+	if err = cmp.Or(err, shape); err != nil {
 		return nil, []guardProblem{{"guard-type", "the guard does not fit the state: " + firstLine(err), ""}}
 	}
 	slices.Sort(c.reads)
 	reads := slices.DeleteFunc(slices.Compact(c.reads), func(key string) bool { return slices.Contains(c.asked, key) })
-	return &Guard{source: src, program: program, reads: reads}, nil
+	return &Guard{source: src, eval: eval, reads: reads}, nil
 }
 
 func firstLine(err error) string {

@@ -3,7 +3,6 @@ package flows
 import (
 	"slices"
 
-	"github.com/expr-lang/expr"
 	"github.com/expr-lang/expr/ast"
 	"github.com/expr-lang/expr/conf"
 	"github.com/expr-lang/expr/file"
@@ -27,7 +26,7 @@ func (c *guardCheck) syntax(msg string) {
 	c.bad("guard-syntax", "guards say || && ! == != < <= > >= in, literals, lists, state.x, outcome, visits(node), has(state.x), len(state.x)", msg)
 }
 
-func (c *guardCheck) parse(src string) ast.Node {
+func (c *guardCheck) parse(src string, config *conf.Config) *parser.Tree {
 	if src == "" || len(src) > maxGuard {
 		c.syntax("a guard has 1 to 512 bytes")
 		return nil
@@ -50,16 +49,12 @@ func (c *guardCheck) parse(src string) ast.Node {
 			return nil
 		}
 	}
-	config := conf.CreateNew()
-	for _, option := range []expr.Option{expr.DisableAllBuiltins(), expr.DisableIfOperator(), expr.MaxNodes(maxGuardNodes)} {
-		option(config)
-	}
 	tree, err := parser.ParseWithConfig(src, config)
 	if err != nil {
 		c.syntax(firstLine(err))
 		return nil
 	}
-	return tree.Node
+	return tree
 }
 
 // expression checks a node that stands for a value.

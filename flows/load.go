@@ -27,6 +27,10 @@ type loader struct {
 	names []string
 	// before is how many problems there were when this flow began.
 	before int
+	// guards and countable, what visits() can count, are made when the first
+	// guard needs them.
+	guards    *guards
+	countable []string
 	// keyReads are the state keys of the concurrency key.
 	keyReads []string
 	// wild says that names in the graph could not be resolved, so that what

@@ -219,7 +219,10 @@ func (l *loader) guard(m mapping, key string, event bool) *Guard {
 	if !isText(m.values[key]) {
 		return nil
 	}
-	g, problems := compileGuard(src, guardScope{l.flow.byKey, l.visited(), event})
+	if l.guards == nil {
+		l.guards, l.countable = newGuards(), l.visited()
+	}
+	g, problems := l.guards.compile(src, guardScope{l.flow.byKey, l.countable, event})
 	for _, p := range problems {
 		l.add(m.where(key), p.code, p.hint, "%s: %s", key, p.msg)
 	}

@@ -64,6 +64,13 @@ var sha256Form = regexp.MustCompile(`^[0-9a-f]{64}$`)
 
 // Check tells what is wrong with a value; null is not a value.
 func (f Field) Check(raw json.RawMessage) error {
+	if f.quick(raw) {
+		return nil
+	}
+	return f.check(raw)
+}
+
+func (f Field) check(raw json.RawMessage) error {
 	if !json.Valid(raw) || !utf8.Valid(raw) {
 		return fmt.Errorf("is no JSON")
 	}
@@ -216,24 +223,25 @@ func (f *Flow) Check(s State) error {
 			return invalid(fd.Key, "is required and not set")
 		}
 	}
-	raw, err := json.Marshal(s)
-	if err != nil {
-		return fmt.Errorf("%w: %w", ErrInvalidState, err)
-	}
-	if len(raw) > MaxState {
-		return fmt.Errorf("%w: the state has %d bytes, the limit is %d: content belongs into artifacts", ErrInvalidState, len(raw), MaxState)
+	if n := s.size(); n > MaxState {
+		return tooLarge(n)
 	}
 	return nil
 }
 
 // Apply returns the state after a node that may write the given keys has
-// changed delta. A null takes a value away where the field has no default.
+// changed delta. A null takes a value away where the field has no default. s
+// must fit the schema: what is not changed is not looked at again.
 func (f *Flow) Apply(s State, writes []string, delta map[string]json.RawMessage) (State, error) {
-	next := maps.Clone(s.values)
-	if next == nil {
-		next = map[string]json.RawMessage{}
+	if len(delta) == 0 {
+		return s, nil
 	}
-	for _, key := range slices.Sorted(maps.Keys(delta)) {
+	keys := make([]string, 0, len(delta))
+	for key := range delta {
+		keys = append(keys, key)
+	}
+	slices.Sort(keys)
+	for _, key := range keys {
 		fd, ok := f.byKey[key]
 		switch {
 		case !ok:
@@ -246,19 +254,39 @@ func (f *Flow) Apply(s State, writes []string, delta map[string]json.RawMessage)
 			if fd.Default != nil || fd.Required {
 				return s, invalid(key, "can't be taken away")
 			}
-			delete(next, key)
 			continue
 		}
 		if err := fd.Check(raw); err != nil {
 			return s, invalid(key, "%w", err)
 		}
-		next[key] = raw
+	}
+	next := make(map[string]json.RawMessage, len(s.values)+len(delta))
+	maps.Copy(next, s.values)
+	for key, raw := range delta {
+		if string(raw) == "null" {
+			delete(next, key)
+		} else {
+			next[key] = raw
+		}
 	}
 	after := State{next}
-	if err := f.Check(after); err != nil {
-		return s, err
+	if n := after.size(); n > MaxState {
+		return s, tooLarge(n)
 	}
 	return after, nil
+}
+
+func tooLarge(n int) error {
+	return fmt.Errorf("%w: the state has %d bytes, the limit is %d: content belongs into artifacts", ErrInvalidState, n, MaxState)
+}
+
+// size is the bytes of the state as a JSON object, as its values stand.
+func (s State) size() int {
+	n := 2
+	for key, raw := range s.values {
+		n += len(key) + len(raw) + len(`"":,`)
+	}
+	return max(n-1, 2)
 }
 
 // Encode turns a delta into JSON; a value that would not survive the trip is
