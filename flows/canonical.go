@@ -158,8 +158,9 @@ func (f *Flow) freeze() error {
 	for _, fd := range f.fields {
 		doc.State = append(doc.State, docField{fd.Key, fd.Type, fd.Values, fd.Of, fd.Default, fd.Required, fd.Input, fd.MaxLen, fd.MaxItems, fd.MaxBytes})
 	}
-	for _, n := range f.nodes {
-		doc.Nodes = append(doc.Nodes, n.doc())
+	doc.Nodes, doc.Edges = make([]docNode, 0, len(f.nodes)), make([]docEdge, 0, len(f.edges))
+	for i := range f.nodes {
+		doc.Nodes = append(doc.Nodes, f.nodes[i].doc())
 	}
 	for _, e := range f.edges {
 		doc.Edges = append(doc.Edges, docEdge{e.From, e.To, e.On, e.When.String(), e.Set})
@@ -182,7 +183,7 @@ func (f *Flow) freeze() error {
 	return nil
 }
 
-func (n Node) doc() docNode {
+func (n *Node) doc() docNode {
 	d := docNode{
 		ID: n.ID, Kind: n.Kind, Uses: n.Uses, With: n.With, Timeout: span(n.Timeout), Idle: span(n.Idle),
 		BackTo: n.BackTo, Max: n.Max, Cache: n.Cache,

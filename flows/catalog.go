@@ -154,7 +154,7 @@ func nameIn(src []byte) string {
 		return ""
 	}
 	top, ok := (&reader{}).mapping(doc.Content[0], "", "", nil)
-	if n := top.values["name"]; ok && n != nil && nameForm.MatchString(n.Value) {
+	if n := top.value("name"); ok && n != nil && nameForm.MatchString(n.Value) {
 		return n.Value
 	}
 	return ""

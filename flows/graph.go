@@ -11,9 +11,10 @@ func (l *loader) checkGraph() {
 	if l.wild || len(l.nodes) == 0 {
 		return
 	}
-	next := map[string][]string{}
-	for _, e := range l.links() {
-		next[e.From] = append(next[e.From], e.To)
+	links := l.links()
+	next := make(map[string][]string, len(l.nodes))
+	for _, e := range links {
+		next[e.from] = append(next[e.from], e.to)
 	}
 	fromEntry := reach(l.flow.entry, next)
 	for _, n := range l.nodes {
@@ -21,8 +22,8 @@ func (l *loader) checkGraph() {
 			l.add(at(n.m.at, n.ID), "unreachable", "lead an edge to it or remove it", "no edges lead from %s to %s", l.flow.entry, n.ID)
 		}
 	}
-	cyclic := l.checkCycles()
-	l.checkDeadEnds(next, cyclic)
+	cyclic := l.checkCycles(links)
+	l.checkDeadEnds(links, next, cyclic)
 	if cyclic || len(l.problems) > l.before {
 		return
 	}
@@ -51,10 +52,10 @@ func reach(from string, next map[string][]string) map[string]bool {
 
 // checkDeadEnds names the nodes without any edge, or else all that can't
 // reach the sink.
-func (l *loader) checkDeadEnds(next map[string][]string, cyclic bool) {
-	back := map[string][]string{}
-	for _, e := range l.links() {
-		back[e.To] = append(back[e.To], e.From)
+func (l *loader) checkDeadEnds(links []link, next map[string][]string, cyclic bool) {
+	back := make(map[string][]string, len(l.nodes))
+	for _, e := range links {
+		back[e.to] = append(back[e.to], e.from)
 	}
 	ends := reach(l.flow.sink, back)
 	var lost []*rawNode
@@ -78,14 +79,13 @@ func (l *loader) checkDeadEnds(next map[string][]string, cyclic bool) {
 
 // checkCycles sorts the graph without the way back of its loops (Kahn); what
 // is left over is in or behind a circle.
-func (l *loader) checkCycles() bool {
+func (l *loader) checkCycles(links []link) bool {
 	incoming, next := map[string]int{}, map[string][]string{}
-	for _, e := range l.links() {
-		if from := l.ids[e.From]; from.Kind == Loop && e.Takes(OK) && e.To == from.BackTo {
-			continue
+	for _, e := range links {
+		if !e.back {
+			incoming[e.to]++
+			next[e.from] = append(next[e.from], e.to)
 		}
-		incoming[e.To]++
-		next[e.From] = append(next[e.From], e.To)
 	}
 	var ready []string
 	for _, n := range l.nodes {
@@ -139,32 +139,59 @@ func circleThrough(id string, next map[string][]string) []string {
 	return nil
 }
 
+// keySet is a set of state keys, by their place among the fields; there are
+// at most maxKeys.
+type keySet [(maxKeys + 63) / 64]uint64
+
+func (s *keySet) add(i int) { s[i/64] |= 1 << (i % 64) }
+
+func (s *keySet) has(i int) bool { return s[i/64]&(1<<(i%64)) != 0 }
+
 // checkAssigned refuses guards and templates that read a value which not
 // every path from the entry has set.
 func (l *loader) checkAssigned() {
-	start := map[string]bool{}
-	for _, f := range l.flow.fields {
+	var start keySet
+	index := make(map[string]int, len(l.flow.fields))
+	for i, f := range l.flow.fields {
+		index[f.Key] = i
 		if f.Default != nil || f.Required {
-			start[f.Key] = true
+			start.add(i)
 		}
 	}
-	sets := map[string]map[string]bool{l.flow.entry: start}
+	// What an edge adds does not depend on the way there.
+	adds := make([]keySet, len(l.edges))
+	for i, e := range l.edges {
+		if len(e.On) == 1 && e.On[0] == OK {
+			for _, key := range l.surely(l.ids[e.From]) {
+				adds[i].add(index[key])
+			}
+		}
+		for key := range e.Set {
+			adds[i].add(index[key])
+		}
+	}
+	sets := make(map[string]*keySet, len(l.nodes))
+	sets[l.flow.entry] = &start
+	first := start
 	for changed := true; changed; {
 		changed = false
-		for _, e := range l.edges {
+		for i, e := range l.edges {
 			before := sets[e.From]
 			if before == nil {
 				continue
 			}
-			after := l.assignedAfter(before, e)
-			if have := sets[e.To]; have == nil {
-				sets[e.To], changed = after, true
-			} else {
-				for key := range have {
-					if !after[key] {
-						delete(have, key)
-						changed = true
-					}
+			after := *before
+			for w := range after {
+				after[w] |= adds[i][w]
+			}
+			have := sets[e.To]
+			if have == nil {
+				sets[e.To], changed = &after, true
+				continue
+			}
+			for w := range have {
+				if both := have[w] & after[w]; both != have[w] {
+					have[w], changed = both, true
 				}
 			}
 		}
@@ -174,31 +201,18 @@ func (l *loader) checkAssigned() {
 		if fanout := l.fanoutOf[n.ID]; fanout != nil {
 			set = sets[fanout.ID]
 		}
-		l.needs(set, n.reads, at(n.m.at, n.ID))
+		l.needs(*set, index, n.reads, at(n.m.at, n.ID))
 	}
-	l.needs(start, l.keyReads, l.top.where("concurrency"))
-	for _, e := range l.edges {
+	l.needs(first, index, l.keyReads, l.top.where("concurrency"))
+	for i, e := range l.edges {
 		if e.When != nil {
-			l.needs(l.assignedAfter(sets[e.From], e), e.When.reads, e.m.where("when"))
+			after := *sets[e.From]
+			for w := range after {
+				after[w] |= adds[i][w]
+			}
+			l.needs(after, index, e.When.reads, e.m.where("when"))
 		}
 	}
-}
-
-// assignedAfter is what is set where an edge arrives.
-func (l *loader) assignedAfter(before map[string]bool, e *rawEdge) map[string]bool {
-	after := map[string]bool{}
-	for key := range before {
-		after[key] = true
-	}
-	if slices.Equal(e.On, []Outcome{OK}) {
-		for _, key := range l.surely(l.ids[e.From]) {
-			after[key] = true
-		}
-	}
-	for key := range e.Set {
-		after[key] = true
-	}
-	return after
 }
 
 // surely are the keys that a node has set when it ends with ok.
@@ -223,24 +237,31 @@ func (l *loader) surely(n *rawNode) []string {
 	return n.Writes
 }
 
+// link is a way from a node to another; back says that it is a loop's.
+type link struct {
+	from, to string
+	back     bool
+}
+
 // links are all ways through the graph: the edges, and those from a fanout
 // over its branches to its join.
-func (l *loader) links() []Edge {
-	var links []Edge
+func (l *loader) links() []link {
+	links := make([]link, 0, len(l.edges)+2*len(l.fanoutOf))
 	for _, e := range l.edges {
-		links = append(links, e.Edge)
+		from := l.ids[e.From]
+		links = append(links, link{e.From, e.To, from.Kind == Loop && e.Takes(OK) && e.To == from.BackTo})
 	}
 	for _, n := range l.nodes {
 		if fanout := l.fanoutOf[n.ID]; fanout != nil {
-			links = append(links, Edge{From: fanout.ID, To: n.ID, On: []Outcome{OK}}, Edge{From: n.ID, To: fanout.Join, On: []Outcome{OK}})
+			links = append(links, link{fanout.ID, n.ID, false}, link{n.ID, fanout.Join, false})
 		}
 	}
 	return links
 }
 
-func (l *loader) needs(set map[string]bool, reads []string, p place) {
+func (l *loader) needs(set keySet, index map[string]int, reads []string, p place) {
 	for _, key := range reads {
-		if !set[key] {
+		if i, ok := index[key]; !ok || !set.has(i) {
 			l.add(p, "ref-not-before", "give state."+key+" a default, or ask has(state."+key+") first", "state.%s is read, but not every path here has set it", key)
 		}
 	}

@@ -112,10 +112,21 @@ func kindOf(k Kind) (kindSpec, bool) {
 	return kindSpec{}, false
 }
 
+// spec is kindOf, remembered.
+func (l *loader) spec(k Kind) (kindSpec, bool) {
+	s, ok := l.specs[k]
+	if !ok {
+		if s, ok = kindOf(k); ok {
+			l.specs[k] = s
+		}
+	}
+	return s, ok
+}
+
 func (l *loader) readNodes() {
 	items := l.top.items("nodes")
 	switch {
-	case len(items) == 0 && (!l.top.has("nodes") || l.top.values["nodes"].Kind == yaml.SequenceNode):
+	case len(items) == 0 && (!l.top.has("nodes") || l.top.value("nodes").Kind == yaml.SequenceNode):
 		l.add(l.top.where("nodes"), "no-nodes", "add nodes:", "the flow has no nodes")
 		return
 	case len(items) > maxNodes:
@@ -132,7 +143,7 @@ func (l *loader) readNodes() {
 			continue
 		}
 		id := ""
-		if v := peek.values["id"]; v != nil && v.Kind == yaml.ScalarNode {
+		if v := peek.value("id"); v != nil && v.Kind == yaml.ScalarNode {
 			id = v.Value
 		}
 		switch n := l.readNode(item, id, peek); {
@@ -164,7 +175,7 @@ func (l *loader) readNode(item *yaml.Node, id string, peek mapping) *rawNode {
 		return nil
 	}
 	n := &rawNode{Node: Node{ID: name, Kind: Kind(peek.str("kind"))}, m: peek}
-	spec, ok := kindOf(n.Kind)
+	spec, ok := l.spec(n.Kind)
 	switch {
 	case n.Kind == "":
 		return n
@@ -179,7 +190,7 @@ func (l *loader) readNode(item *yaml.Node, id string, peek mapping) *rawNode {
 
 func (l *loader) checkNodes() {
 	for _, n := range l.nodes {
-		if spec, ok := kindOf(n.Kind); ok {
+		if spec, ok := l.spec(n.Kind); ok {
 			spec.check(l, n)
 		}
 	}

@@ -30,6 +30,7 @@ type loader struct {
 	// guards and countable, what visits() can count, are made when the first
 	// guard needs them.
 	guards    *guards
+	specs     map[Kind]kindSpec
 	countable []string
 	// keyReads are the state keys of the concurrency key.
 	keyReads []string
@@ -113,7 +114,7 @@ func LoadWith(name string, src []byte, o LoadOptions) (*Flow, Problems) {
 
 func newLoader(r *reader, o LoadOptions) *loader {
 	return &loader{
-		reader: r, opts: o, reg: o.Registry, ids: map[string]*rawNode{}, fanoutOf: map[string]*rawNode{}, before: len(r.problems),
+		reader: r, opts: o, reg: o.Registry, ids: map[string]*rawNode{}, fanoutOf: map[string]*rawNode{}, specs: map[Kind]kindSpec{}, before: len(r.problems),
 		flow: &Flow{
 			byKey: map[string]*Field{}, byID: map[string]*Node{}, out: map[string][]*Edge{}, actions: map[string]string{},
 			children: map[string]*Flow{},
@@ -154,7 +155,7 @@ func (l *loader) header() {
 		l.flow.version = int(l.top.integer("version", 1))
 	}
 	if l.top.has("stop") {
-		if m, ok := l.mapping(l.top.values["stop"], "", "stop", []string{"to"}); ok {
+		if m, ok := l.mapping(l.top.value("stop"), "", "stop", []string{"to"}); ok {
 			m.need("to")
 			if to := m.str("to"); to != "" && to != l.top.str("sink") {
 				m.bad("to", "must be the sink")
@@ -169,7 +170,7 @@ func (l *loader) readLimits() {
 	if !l.top.has("limits") {
 		return
 	}
-	m, ok := l.mapping(l.top.values["limits"], "", "limits", []string{"max_steps", "wall", "tokens", "tool_calls", "cost_usd", "warn_at"})
+	m, ok := l.mapping(l.top.value("limits"), "", "limits", []string{"max_steps", "wall", "tokens", "tool_calls", "cost_usd", "warn_at"})
 	if !ok {
 		return
 	}
@@ -248,6 +249,7 @@ func (l *loader) ends() {
 // finish assembles the flow, once nothing is wrong with it.
 func (l *loader) finish() {
 	f := l.flow
+	f.nodes, f.edges = make([]Node, 0, len(l.nodes)), make([]Edge, 0, len(l.edges))
 	for _, n := range l.nodes {
 		f.nodes = append(f.nodes, n.Node)
 		if n.known {

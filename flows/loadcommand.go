@@ -23,7 +23,7 @@ var envForm = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]{0,63}$`)
 func (l *loader) readCommand(n *rawNode) {
 	n.m.need("argv")
 	n.Uses = CommandAction
-	n.Argv = l.argv(n, n.m.values["argv"], "argv")
+	n.Argv = l.argv(n, n.m.value("argv"), "argv")
 	l.readAccept(n)
 	l.readEnv(n)
 	l.readBounds(n, []string{"wall"})
@@ -99,7 +99,7 @@ func (l *loader) readEnv(n *rawNode) {
 	if !n.m.has("env") {
 		return
 	}
-	m, ok := l.mapping(n.m.values["env"], n.ID, "env", nil)
+	m, ok := l.mapping(n.m.value("env"), n.ID, "env", nil)
 	if !ok {
 		return
 	}
@@ -109,10 +109,10 @@ func (l *loader) readEnv(n *rawNode) {
 	}
 	n.Env = map[string]string{}
 	for _, key := range m.order {
-		v := m.values[key]
+		v := m.value(key)
 		switch {
 		case !envForm.MatchString(key):
-			l.add(at(m.keys[key], n.ID), "bad-name", "letters, digits and _, no digit first", "the environment can't have the name %q", key)
+			l.add(at(m.key(key), n.ID), "bad-name", "letters, digits and _, no digit first", "the environment can't have the name %q", key)
 			continue
 		case v.Kind != yaml.ScalarNode || !isText(v) && v.ShortTag() != "!!int":
 			m.bad(key, "must be a text")

@@ -104,7 +104,7 @@ func (l *loader) checkOutcomes(e *rawEdge, from *rawNode) {
 		l.add(e.m.where("from"), "sink-has-edges", "remove the edge", "the sink %s ends the flow", from.ID)
 		return
 	}
-	spec, ok := kindOf(from.Kind)
+	spec, ok := l.spec(from.Kind)
 	if !ok {
 		return
 	}
@@ -135,16 +135,16 @@ func (l *loader) checkSet(e *rawEdge) {
 	if !e.m.has("set") {
 		return
 	}
-	m, ok := l.mapping(e.m.values["set"], e.From, "set", nil)
+	m, ok := l.mapping(e.m.value("set"), e.From, "set", nil)
 	if !ok {
 		return
 	}
 	e.Set = map[string]json.RawMessage{}
 	for _, key := range m.order {
-		f, v := l.flow.byKey[key], m.values[key]
+		f, v := l.flow.byKey[key], m.value(key)
 		switch {
 		case f == nil:
-			l.add(at(m.keys[key], e.From), "ref-unknown", didYouMean(key, fieldKeys(l.flow.byKey)), "set names %s, which is no field of the state", key)
+			l.add(at(m.key(key), e.From), "ref-unknown", didYouMean(key, fieldKeys(l.flow.byKey)), "set names %s, which is no field of the state", key)
 			continue
 		case v.Kind != yaml.ScalarNode || strings.Contains(v.Value, "{{") || v.ShortTag() == "!!null":
 			l.add(m.where(key), "set-not-literal", "a text, a number or a truth value", "set of %s is no literal", key)
@@ -165,7 +165,7 @@ func (l *loader) checkSet(e *rawEdge) {
 // checkTotal wants an unguarded edge for every outcome that is sure to
 // happen, and no edge that an earlier one makes useless.
 func (l *loader) checkTotal(n *rawNode) {
-	spec, ok := kindOf(n.Kind)
+	spec, ok := l.spec(n.Kind)
 	if !ok {
 		return
 	}

@@ -21,10 +21,10 @@ func (l *loader) readUses(n *rawNode) {
 	m := n.m
 	n.Uses = m.str("uses")
 	if m.has("with") {
-		n.With = l.json(m.values["with"], n.ID)
+		n.With = l.json(m.value("with"), n.ID)
 	}
 	n.In, n.Writes = m.texts("in"), m.texts("writes")
-	n.Optional = m.has("required") && !m.boolean("required") && m.values["required"].Value == "false"
+	n.Optional = m.has("required") && !m.boolean("required") && m.value("required").Value == "false"
 	if n.Cache = m.str("cache"); n.Cache != "" && n.Cache != "run" {
 		m.bad("cache", "must be run")
 	}
@@ -36,12 +36,12 @@ func (l *loader) readBounds(n *rawNode, budget []string) {
 	m := n.m
 	n.Timeout, n.Idle = m.duration("timeout"), m.duration("idle")
 	if m.has("budget") {
-		if b, ok := l.mapping(m.values["budget"], n.ID, "the budget", budget); ok {
+		if b, ok := l.mapping(m.value("budget"), n.ID, "the budget", budget); ok {
 			n.Budget = NodeBudget{Tokens: b.positive("tokens"), ToolCalls: b.positive("tool_calls"), MicroUSD: b.money("cost_usd"), Wall: b.duration("wall")}
 		}
 	}
 	if m.has("retry") {
-		n.Retry = l.readRetry(m.values["retry"], n.ID)
+		n.Retry = l.readRetry(m.value("retry"), n.ID)
 	}
 }
 
@@ -216,7 +216,7 @@ func (l *loader) guard(m mapping, key string, event bool) *Guard {
 		return nil
 	}
 	src := m.str(key)
-	if !isText(m.values[key]) {
+	if !isText(m.value(key)) {
 		return nil
 	}
 	if l.guards == nil {

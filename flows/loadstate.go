@@ -16,7 +16,7 @@ func reserved(name string) bool {
 }
 
 func (l *loader) readState() {
-	n := l.top.values["state"]
+	n := l.top.value("state")
 	if n == nil {
 		return
 	}
@@ -31,15 +31,15 @@ func (l *loader) readState() {
 	for _, key := range m.order {
 		switch {
 		case reserved(key):
-			l.add(at(m.keys[key], ""), "reserved-name", "choose another name", "the name %s is reserved", key)
+			l.add(at(m.key(key), ""), "reserved-name", "choose another name", "the name %s is reserved", key)
 			continue
 		case !idForm.MatchString(key):
-			l.add(at(m.keys[key], ""), "bad-name", "small letters, digits and _, at most 64, a letter first", "the state key %q is no name", key)
+			l.add(at(m.key(key), ""), "bad-name", "small letters, digits and _, at most 64, a letter first", "the state key %q is no name", key)
 			continue
 		}
 		// A field that is refused stays known, so that what reads it is not
 		// refused as well.
-		l.flow.fields = append(l.flow.fields, l.readField(key, m.values[key]))
+		l.flow.fields = append(l.flow.fields, l.readField(key, m.value(key)))
 	}
 	for i := range l.flow.fields {
 		l.flow.byKey[l.flow.fields[i].Key] = &l.flow.fields[i]
@@ -97,7 +97,7 @@ func (l *loader) readField(key string, n *yaml.Node) Field {
 		m.bad("default", "makes no sense with required: true")
 	}
 	if m.has("default") && len(l.problems) == before {
-		f.Default = l.json(m.values["default"], "")
+		f.Default = l.json(m.value("default"), "")
 		if err := f.Check(f.Default); err != nil {
 			m.bad("default", "%v", err)
 		}

@@ -6,8 +6,6 @@ import (
 	"maps"
 	"slices"
 	"strings"
-
-	"go.yaml.in/yaml/v3"
 )
 
 // maxLevels is how many levels of children a flow may have.
@@ -25,8 +23,7 @@ var (
 // those of the flow around it.
 type inline struct {
 	outer *inline
-	keys  map[string]*yaml.Node
-	docs  map[string]*yaml.Node
+	at    mapping
 	order []string
 	done  map[string]*Flow // nil for one that is refused
 	used  map[string]bool
@@ -39,14 +36,14 @@ func (l *loader) readInline() {
 	if !l.top.has("flows") {
 		return
 	}
-	m, ok := l.mapping(l.top.values["flows"], "", "flows", nil)
+	m, ok := l.mapping(l.top.value("flows"), "", "flows", nil)
 	if !ok {
 		return
 	}
-	in.keys, in.docs = m.keys, m.values
+	in.at = m
 	for _, name := range m.order {
 		if !nameForm.MatchString(name) {
-			l.add(at(m.keys[name], ""), "bad-name", "small letters, digits, _ and -, at most 64, a letter first", "the flow can't be called %q", short([]byte(name)))
+			l.add(at(m.key(name), ""), "bad-name", "small letters, digits, _ and -, at most 64, a letter first", "the flow can't be called %q", short([]byte(name)))
 			in.done[name] = nil
 			continue
 		}
@@ -57,7 +54,7 @@ func (l *loader) readInline() {
 // find returns the place where a name is known in the file.
 func (in *inline) find(name string) *inline {
 	for ; in != nil; in = in.outer {
-		if in.docs[name] != nil {
+		if in.at.has(name) {
 			return in
 		}
 	}
@@ -124,7 +121,7 @@ func (l *loader) loadInline(in *inline, name string) *Flow {
 	in.done[name] = nil
 	c := newLoader(l.reader, l.opts)
 	c.inline, c.names = in, l.names
-	c.document(in.docs[name])
+	c.document(in.at.value(name))
 	if c.flow.name != "" && c.flow.name != name {
 		l.add(c.top.where("name"), "bad-value", "name: "+name, "the flow %s calls itself %s", name, c.flow.name)
 	}
@@ -146,7 +143,7 @@ func (l *loader) checkInline() {
 		if l.inline.used[name] {
 			continue
 		}
-		l.add(at(l.inline.keys[name], ""), "subflow-unused", "remove it", "no subflow names the flow %s", name)
+		l.add(at(l.inline.at.key(name), ""), "subflow-unused", "remove it", "no subflow names the flow %s", name)
 		l.loadInline(l.inline, name)
 	}
 }
@@ -209,7 +206,7 @@ func (l *loader) checkGive(n *rawNode) {
 		switch {
 		case n.Give[key] == "":
 		case to == nil || !to.Input && !to.Required:
-			l.add(at(m.keys[key], n.ID), "give-mismatch", didYouMean(key, n.child.inputs()), "the flow %s has no input %s", n.Child, key)
+			l.add(at(m.key(key), n.ID), "give-mismatch", didYouMean(key, n.child.inputs()), "the flow %s has no input %s", n.Child, key)
 		case from == nil:
 			l.add(m.where(key), "ref-unknown", didYouMean(n.Give[key], fieldKeys(l.flow.byKey)), "give names %s, which is no field of the state", n.Give[key])
 		case !from.fits(to):
@@ -241,7 +238,7 @@ func (l *loader) readConcurrency() {
 	if !l.top.has("concurrency") {
 		return
 	}
-	m, ok := l.mapping(l.top.values["concurrency"], "", "concurrency", []string{"key", "on_conflict"})
+	m, ok := l.mapping(l.top.value("concurrency"), "", "concurrency", []string{"key", "on_conflict"})
 	if !ok {
 		return
 	}

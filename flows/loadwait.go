@@ -42,7 +42,7 @@ func (l *loader) nameMap(n *rawNode, key string) map[string]string {
 	if !n.m.has(key) {
 		return nil
 	}
-	m, ok := l.mapping(n.m.values[key], n.ID, key, nil)
+	m, ok := l.mapping(n.m.value(key), n.ID, key, nil)
 	if !ok {
 		return nil
 	}
@@ -88,7 +88,7 @@ func (l *loader) checkTaken(n *rawNode, known func(from string) *Field) {
 	for _, key := range taken {
 		to := l.flow.byKey[key]
 		if to == nil {
-			l.add(at(m.keys[key], n.ID), "ref-unknown", didYouMean(key, fieldKeys(l.flow.byKey)), "take sets %s, which is no field of the state", key)
+			l.add(at(m.key(key), n.ID), "ref-unknown", didYouMean(key, fieldKeys(l.flow.byKey)), "take sets %s, which is no field of the state", key)
 			return
 		}
 		if from := known(n.Take[key]); from != nil && !from.fits(to) {

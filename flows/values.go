@@ -23,38 +23,64 @@ var (
 // mapping is a YAML mapping whose keys are known to be unique.
 type mapping struct {
 	*reader
-	at     *yaml.Node
-	id     string // the flow node it belongs to
-	what   string // for people, e.g. "the edge"
-	order  []string
-	values map[string]*yaml.Node
-	keys   map[string]*yaml.Node
+	at    *yaml.Node
+	id    string   // the flow node it belongs to
+	what  string   // for people, e.g. "the edge"
+	order []string // of its keys, where any may stand
 }
 
 // mapping reads n; allowed nil lets every key pass.
 func (r *reader) mapping(n *yaml.Node, id, what string, allowed []string) (mapping, bool) {
-	m := mapping{reader: r, at: n, id: id, what: what, values: map[string]*yaml.Node{}, keys: map[string]*yaml.Node{}}
+	m := mapping{reader: r, at: n, id: id, what: what}
 	if n.Kind != yaml.MappingNode {
 		r.add(at(n, id), "bad-value", "", "%s must be a mapping", what)
 		return m, false
 	}
 	for i := 0; i+1 < len(n.Content); i += 2 {
-		key, value := n.Content[i], n.Content[i+1]
-		if allowed != nil && !slices.Contains(allowed, key.Value) {
+		switch key := n.Content[i]; {
+		case allowed == nil:
+			m.order = append(m.order, key.Value)
+		case !slices.Contains(allowed, key.Value):
 			r.add(at(key, id), "unknown-key", didYouMean(key.Value, allowed), "%s has no key %s", what, key.Value)
-			continue
 		}
-		m.order = append(m.order, key.Value)
-		m.values[key.Value], m.keys[key.Value] = value, key
 	}
 	return m, true
 }
 
-func (m mapping) has(key string) bool { return m.values[key] != nil }
+// find is the place of a key among the content. Mappings are small, so that
+// looking is cheaper than an index.
+func (m mapping) find(key string) int {
+	if m.at == nil || m.at.Kind != yaml.MappingNode {
+		return -1
+	}
+	for i := 0; i+1 < len(m.at.Content); i += 2 {
+		if m.at.Content[i].Value == key {
+			return i
+		}
+	}
+	return -1
+}
+
+// key is the node of a key, value that of its value; nil when it is absent.
+func (m mapping) key(key string) *yaml.Node {
+	if i := m.find(key); i >= 0 {
+		return m.at.Content[i]
+	}
+	return nil
+}
+
+func (m mapping) value(key string) *yaml.Node {
+	if i := m.find(key); i >= 0 {
+		return m.at.Content[i+1]
+	}
+	return nil
+}
+
+func (m mapping) has(key string) bool { return m.value(key) != nil }
 
 // valueOr is a key's value, or an empty mapping where the key is.
 func (m mapping) valueOr(key string) *yaml.Node {
-	if v := m.values[key]; v != nil && v.Kind == yaml.MappingNode {
+	if v := m.value(key); v != nil && v.Kind == yaml.MappingNode {
 		return v
 	}
 	return &yaml.Node{Kind: yaml.MappingNode, Line: m.at.Line, Column: m.at.Column}
@@ -62,7 +88,7 @@ func (m mapping) valueOr(key string) *yaml.Node {
 
 // where is the place of a key's value, or of the mapping when it is absent.
 func (m mapping) where(key string) place {
-	if v := m.values[key]; v != nil {
+	if v := m.value(key); v != nil {
 		return at(v, m.id)
 	}
 	return at(m.at, m.id)
@@ -81,7 +107,7 @@ func (m mapping) need(keys ...string) {
 }
 
 func (m mapping) str(key string) string {
-	n := m.values[key]
+	n := m.value(key)
 	if n == nil {
 		return ""
 	}
@@ -104,7 +130,7 @@ func isText(n *yaml.Node) bool {
 // name reads an id or name; reserved ones are refused by the caller.
 func (m mapping) name(key string, form *regexp.Regexp) string {
 	s := m.str(key)
-	if m.has(key) && isText(m.values[key]) && !form.MatchString(s) {
+	if m.has(key) && isText(m.value(key)) && !form.MatchString(s) {
 		m.add(m.where(key), "bad-name", "small letters, digits and _, at most 64, a letter first", "%s %q of %s is no name", key, s, m.what)
 		return ""
 	}
@@ -112,7 +138,7 @@ func (m mapping) name(key string, form *regexp.Regexp) string {
 }
 
 func (m mapping) integer(key string, least int64) int64 {
-	n := m.values[key]
+	n := m.value(key)
 	if n == nil {
 		return 0
 	}
@@ -131,7 +157,7 @@ func (m mapping) integer(key string, least int64) int64 {
 // positive reads a limit: zero is not "unlimited" and not useful.
 func (m mapping) positive(key string) int64 {
 	v := m.integer(key, math.MinInt64)
-	if n := m.values[key]; n != nil && v <= 0 && n.ShortTag() == "!!int" {
+	if n := m.value(key); n != nil && v <= 0 && n.ShortTag() == "!!int" {
 		m.add(m.where(key), "budget-not-positive", "leave it out for no limit", "%s of %s is %s", key, m.what, n.Value)
 		return 0
 	}
@@ -140,7 +166,7 @@ func (m mapping) positive(key string) int64 {
 
 // money reads US dollars with at most six decimals as micro-USD.
 func (m mapping) money(key string) int64 {
-	n := m.values[key]
+	n := m.value(key)
 	if n == nil {
 		return 0
 	}
@@ -175,7 +201,7 @@ func formatUSD(micro int64) json.Number {
 }
 
 func (m mapping) decimal(key string, above, most float64) float64 {
-	n := m.values[key]
+	n := m.value(key)
 	if n == nil {
 		return 0
 	}
@@ -188,7 +214,7 @@ func (m mapping) decimal(key string, above, most float64) float64 {
 }
 
 func (m mapping) duration(key string) time.Duration {
-	n := m.values[key]
+	n := m.value(key)
 	if n == nil {
 		return 0
 	}
@@ -205,7 +231,7 @@ func (m mapping) duration(key string) time.Duration {
 }
 
 func (m mapping) boolean(key string) bool {
-	n := m.values[key]
+	n := m.value(key)
 	if n == nil {
 		return false
 	}
@@ -218,7 +244,7 @@ func (m mapping) boolean(key string) bool {
 
 // items are the elements of a list.
 func (m mapping) items(key string) []*yaml.Node {
-	n := m.values[key]
+	n := m.value(key)
 	if n == nil {
 		return nil
 	}
