@@ -2,6 +2,7 @@ package sqlite
 
 import (
 	"context"
+	"runtime"
 	"slices"
 	"sync"
 )
@@ -13,6 +14,7 @@ type group struct {
 	mu      sync.Mutex
 	waiting []*op
 	busy    bool
+	crowded bool // the last batch was of several
 	serving sync.WaitGroup
 }
 
@@ -84,11 +86,19 @@ func (g *group) more() bool {
 	return g.busy
 }
 
-// take hands out the ops that have come until now, in their order.
+// take hands out the ops that have come until now, in their order. In a crowd
+// it first lets those run who are about to come back for more, or every other
+// batch would be of one.
 func (g *group) take() []*op {
 	g.mu.Lock()
 	defer g.mu.Unlock()
+	if g.crowded {
+		g.mu.Unlock()
+		runtime.Gosched()
+		g.mu.Lock()
+	}
 	n := min(len(g.waiting), most)
+	g.crowded = n > 1
 	batch := g.waiting[:n:n]
 	g.waiting = slices.Clone(g.waiting[n:])
 	return batch

@@ -1,11 +1,8 @@
 package river_test
 
 import (
-	"bufio"
 	"context"
 	"fmt"
-	"os"
-	"os/exec"
 	"path/filepath"
 	"strconv"
 	"testing"
@@ -15,26 +12,20 @@ import (
 
 	"github.com/pipelinebot/pipelinebot/checkpoints"
 	"github.com/pipelinebot/pipelinebot/checkpoints/sqlite"
+	"github.com/pipelinebot/pipelinebot/checkpoints/storetest"
 	"github.com/pipelinebot/pipelinebot/internal/queue"
 	"github.com/pipelinebot/pipelinebot/internal/queue/river"
 )
 
-// childPath, when set in the environment, makes the test binary a daemon on
-// that file whose worker claims a run and hangs.
-const childPath = "PIPELINEBOT_TEST_CHILD"
-
 func TestMain(m *testing.M) {
-	if path := os.Getenv(childPath); path != "" {
-		if err := hang(path); err != nil {
-			fmt.Fprintln(os.Stderr, err)
-			os.Exit(1)
-		}
+	if storetest.BeChild(hang) {
 		return
 	}
 	goleak.VerifyTestMain(m)
 }
 
-// hang prints the fence of its claim and then does nothing for ever.
+// hang is a daemon on a file whose worker claims a run, prints the fence of
+// its claim and then does nothing for ever.
 func hang(path string) error {
 	ctx := context.Background()
 	s, q, err := daemon(ctx, path)
@@ -80,36 +71,22 @@ func daemon(ctx context.Context, path string) (*sqlite.Store, *river.Queue, erro
 func TestTakeoverAfterKill(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "runs.db")
-	cmd := exec.CommandContext(t.Context(), os.Args[0])
-	cmd.Env = append(cmd.Environ(), childPath+"="+path)
-	cmd.Stderr = os.Stderr
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		_ = cmd.Process.Kill()
-		_ = cmd.Wait()
-	})
+	c := storetest.StartChild(t, path)
 	var fence int64
-	lines := bufio.NewScanner(out)
+	var err error
 	for started := false; fence == 0 || !started; {
-		if !lines.Scan() {
+		line, ok := c.Line()
+		if !ok {
 			t.Fatal("the child has died by itself")
 		}
-		if lines.Text() == "started" {
+		if line == "started" {
 			started = true
-		} else if fence, err = strconv.ParseInt(lines.Text(), 10, 64); err != nil {
+		} else if fence, err = strconv.ParseInt(line, 10, 64); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if err := cmd.Process.Kill(); err != nil {
-		t.Fatal(err)
-	}
-	_ = cmd.Wait() // its error is the kill
+	c.Kill()
+	c.Rest()
 
 	s, q, err := daemon(t.Context(), path)
 	if err != nil {
