@@ -43,7 +43,8 @@ func (w *walk) perform(ctx context.Context, node *planned, en entry, with []byte
 	if res, over := w.overspent(ctx, node); over {
 		return res
 	}
-	a := &attempts{w: w, hands: &w.hands, node: node, visit: en.visit, with: with, in: w.state.only(node.In), began: en.began}
+	a := &w.tries
+	*a = attempts{w: w, hands: &w.hands, node: node, visit: en.visit, with: with, in: w.state.only(node.In), began: en.began}
 	if node.Cache != "" {
 		res, hit, err := a.cached()
 		switch {
@@ -81,7 +82,7 @@ type attempts struct {
 	hash string
 	// names are the effects asked for.
 	names []string
-	first call
+	key   string // of the visit
 }
 
 // worked is how long the visit took so far, over resumes.
@@ -126,8 +127,8 @@ func (a *attempts) run(ctx context.Context) result {
 		if got.cut {
 			return a.cut(ctx)
 		}
-		var retry *flows.Retry
-		if got.outcome != "" || got.err == nil || !errors.As(got.err, &retry) || errors.Is(got.err, flows.ErrBudget) || a.w.stuck() {
+		retry := a.retry(&got)
+		if retry == nil {
 			return a.ended(ctx, got)
 		}
 		if res, over := a.again(ctx, retry); over {
@@ -136,18 +137,28 @@ func (a *attempts) run(ctx context.Context) result {
 	}
 }
 
-func (a *attempts) call(ctx context.Context, now time.Time) (returned, error) {
-	c := &a.first
-	if c.w != nil {
-		c = &call{}
+// retry is the typed error for which the action may be called again, or nil.
+func (a *attempts) retry(got *returned) *flows.Retry {
+	if got.outcome != "" || got.err == nil || errors.Is(got.err, flows.ErrBudget) || a.w.stuck() {
+		return nil
 	}
+	var retry *flows.Retry
+	if !errors.As(got.err, &retry) {
+		return nil
+	}
+	return retry
+}
+
+func (a *attempts) call(ctx context.Context, now time.Time) (returned, error) {
+	c := &call{}
 	limit, outcome := a.bound(now)
 	c.w, c.action, c.now, c.limit, c.outcome = a.w, a.node.action, now, limit, outcome
 	c.idle, c.budget, c.kind, c.owner = a.node.Idle, &a.node.Budget, a.node.Kind, a
-	c.c = flows.Call{
-		Run: a.w.about, Node: a.node.ID, Visit: a.visit, Attempt: a.kept.Attempts, Key: a.w.visitKey(a.node.ID, a.visit),
-		In: a.in, With: a.with, Artifacts: a.w.e.Artifacts,
+	c.node, c.visit, c.attempt, c.in, c.with = a.node.ID, a.visit, a.kept.Attempts, a.in, a.with
+	if a.key == "" {
+		a.key = a.w.visitKey(a.node.ID, a.visit)
 	}
+	c.key = a.key
 	if !a.branch {
 		var err error
 		if a.used, err = a.w.uncharged(ctx); err != nil {

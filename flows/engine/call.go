@@ -18,9 +18,14 @@ import (
 // call is one call of an action, bounded in time. What the action does after
 // the end of its call reaches neither store nor world.
 type call struct {
-	w      *walk
-	action *flows.Action
-	c      flows.Call
+	w              *walk
+	action         *flows.Action
+	node           string
+	visit, attempt int
+	key            string
+	in             flows.State
+	with           []byte
+	last           *flows.Ended // of `finally` actions
 	// now is when it begins; limit bounds it, after which its outcome is
 	// outcome; idle bounds the silence between beats, 0 for no bound.
 	now         time.Time
@@ -39,7 +44,6 @@ type call struct {
 	logger  slog.Logger
 	log     nodeLog
 	beats   chan struct{} // nil when nobody listens
-	got     returned
 
 	mu     sync.Mutex
 	closed bool
@@ -61,10 +65,8 @@ func (c *call) run(ctx context.Context, h *hands, used checkpoints.Usage) return
 	c.meter.c, c.meter.used = c, used
 	c.meter.forbidden = c.free || c.kind == flows.Gate
 	c.effects.c = c
-	c.c.Meter, c.c.Effects, c.c.Beat = &c.meter, &c.effects, c.beat
-	c.log = nodeLog{c.w.log.Handler(), c.c.Node, c.c.Attempt}
+	c.log = nodeLog{c.w.log.Handler(), c.node, c.attempt}
 	c.logger = *slog.New(&c.log)
-	c.c.Log = &c.logger
 	if c.idle > 0 {
 		c.beats = make(chan struct{}, 1)
 	}
@@ -79,14 +81,21 @@ func (c *call) run(ctx context.Context, h *hands, used checkpoints.Usage) return
 }
 
 // guarded calls the action, in the goroutine of the hands.
-func (c *call) guarded() {
+func (c *call) guarded(got *returned) {
 	defer func() {
 		if p := recover(); p != nil {
-			c.w.log.ErrorContext(&c.ctx, "action panicked", "node", c.c.Node, "action", c.action.Name, "panic", fmt.Sprint(p), "stack", string(debug.Stack()))
-			c.got = returned{err: &PanicError{p}}
+			c.w.log.ErrorContext(&c.ctx, "action panicked", "node", c.node, "action", c.action.Name, "panic", fmt.Sprint(p), "stack", string(debug.Stack()))
+			*got = returned{err: &PanicError{p}}
 		}
 	}()
-	c.got.res, c.got.err = c.action.Run(&c.ctx, c.c)
+	beat := unheard
+	if c.idle > 0 || c.w.e.Hooks.OnNode != nil {
+		beat = c.beat
+	}
+	got.res, got.err = c.action.Run(&c.ctx, flows.Call{
+		Run: c.w.about, Node: c.node, Visit: c.visit, Attempt: c.attempt, Key: c.key, In: c.in, With: c.with,
+		Meter: &c.meter, Artifacts: c.w.e.Artifacts, Effects: &c.effects, Beat: beat, Log: &c.logger, Ended: c.last,
+	})
 }
 
 func (c *call) close() {
@@ -134,6 +143,9 @@ func (c *call) passing(ctx context.Context, used checkpoints.Usage) {
 	}
 }
 
+// unheard is for beats that nobody listens to.
+func unheard(string) {}
+
 func (c *call) beat(note string) {
 	if c.ctx.Err() != nil {
 		return
@@ -148,7 +160,7 @@ func (c *call) beat(note string) {
 		return
 	}
 	if run, open := c.snapshot(); open {
-		c.w.onNode(&c.ctx, NodeEvent{Run: run, Node: c.c.Node, Kind: c.kind, Visit: c.c.Visit, Attempt: c.c.Attempt, Stage: Beat, Note: clip(c.w.e.Scrub(note), 500)})
+		c.w.onNode(&c.ctx, NodeEvent{Run: run, Node: c.node, Kind: c.kind, Visit: c.visit, Attempt: c.attempt, Stage: Beat, Note: clip(c.w.e.Scrub(note), 500)})
 	}
 }
 

@@ -59,7 +59,7 @@ func effectKey(visit, name string) string {
 
 // Once implements flows.Effects.
 func (e *effects) Once(ctx context.Context, name string, find checkpoints.Find, do checkpoints.Do) (json.RawMessage, error) {
-	key := effectKey(e.c.c.Key, name)
+	key := effectKey(e.c.key, name)
 	switch {
 	case !e.c.action.Effects:
 		return nil, fmt.Errorf("effect %s: the action is not registered as one with effects", key)
@@ -153,8 +153,8 @@ func (s watched) Effect(ctx context.Context, key string) (json.RawMessage, error
 
 // RecordEffect implements checkpoints.Effects.
 func (s watched) RecordEffect(ctx context.Context, key string, value json.RawMessage) error {
-	sctx, done := s.w.storeCtx()
-	defer done()
+	sctx := s.w.storeCtx()
+	defer sctx.cancel(nil)
 	err := s.store.RecordEffect(sctx, key, value)
 	if err != nil {
 		s.w.broken(err)

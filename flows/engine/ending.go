@@ -85,8 +85,8 @@ func (w *walk) end(ctx context.Context, o Outcome, how string) (Outcome, error) 
 	if lost(ctx) {
 		return w.interrupted(ctx)
 	}
-	sctx, done := w.storeCtx()
-	defer done()
+	sctx := w.storeCtx()
+	defer sctx.cancel(nil)
 	if err := w.e.Store.End(sctx, w.lease, checkpoints.Ended{Result: o.Result, Code: o.Code, Reason: o.Reason}); err != nil {
 		return w.storeFailed(fmt.Errorf("ending run %s (%s): %w", w.run.ID, o.Code, err))
 	}
@@ -120,8 +120,8 @@ func (w *walk) drifted(ctx context.Context, err error) (Outcome, error) {
 }
 
 func (w *walk) halted(o Outcome) (Outcome, error) {
-	sctx, done := w.storeCtx()
-	defer done()
+	sctx := w.storeCtx()
+	defer sctx.cancel(nil)
 	if err := w.e.Store.Halt(sctx, w.lease, o.Code, o.Reason); err != nil {
 		return w.storeFailed(fmt.Errorf("halting run %s: %w", w.run.ID, err))
 	}
@@ -131,8 +131,8 @@ func (w *walk) halted(o Outcome) (Outcome, error) {
 
 // release gives the run back as it stands.
 func (w *walk) release(ctx context.Context) (Outcome, error) {
-	sctx, done := w.storeCtx()
-	defer done()
+	sctx := w.storeCtx()
+	defer sctx.cancel(nil)
 	if err := w.e.Store.Release(sctx, w.lease); err != nil {
 		return w.storeFailed(fmt.Errorf("releasing run %s: %w", w.run.ID, err))
 	}
@@ -143,8 +143,8 @@ func (w *walk) release(ctx context.Context) (Outcome, error) {
 // park leaves the node uncompleted until an event or an instant.
 func (w *walk) park(ctx context.Context, wait checkpoints.Wait) (Outcome, error) {
 	wait.Why = clip(w.e.Scrub(wait.Why), 500)
-	sctx, done := w.storeCtx()
-	defer done()
+	sctx := w.storeCtx()
+	defer sctx.cancel(nil)
 	if lost(ctx) {
 		return w.interrupted(ctx)
 	}
@@ -174,8 +174,8 @@ func (w *walk) sink(ctx context.Context, node *planned, en entry) (Outcome, erro
 	raw := w.state.json(true)
 	w.run.Visits[node.ID] = en.visit
 	took := w.e.Clock.Now().Sub(en.began)
-	sctx, done := w.storeCtx()
-	defer done()
+	sctx := w.storeCtx()
+	defer sctx.cancel(nil)
 	err := w.e.Store.Commit(sctx, w.lease, checkpoints.Commit{
 		Record: checkpoints.NodeRecord{
 			Seq: w.run.Seq + 1, Node: node.ID, Kind: string(node.Kind), Visit: en.visit, Attempt: 1,
@@ -217,14 +217,11 @@ func (w *walk) finally(ctx context.Context, ended flows.Ended) (reason string, e
 		}
 		c := &call{
 			w: w, action: &action, now: w.e.Clock.Now(), limit: finallyTime, outcome: flows.Timeout, free: true, budget: &flows.NodeBudget{},
-			c: flows.Call{
-				Run: w.about, Node: name, Visit: 1, Attempt: 1, Key: finallyKey(w.run.ID, name),
-				In: w.state.copy(), Ended: &ended, Artifacts: w.e.Artifacts,
-			},
+			node: name, visit: 1, attempt: 1, key: finallyKey(w.run.ID, name), in: w.state.copy(), last: &ended,
 		}
 		got := c.run(context.WithoutCancel(ctx), &w.hands, checkpoints.Usage{})
 		if names := c.effects.asked(nil); len(names) > 0 {
-			if err := w.keep(ctx, c.c.Key+keptEffects, names); err != nil {
+			if err := w.keep(ctx, c.key+keptEffects, names); err != nil {
 				errs = append(errs, err)
 			}
 		}

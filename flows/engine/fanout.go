@@ -110,8 +110,8 @@ func (f *fanning) load(ctx context.Context) error {
 
 // branchRows are the stored branches of one visit of a fanout.
 func (w *walk) branchRows(fanout string, visit int) (map[string]checkpoints.BranchRecord, error) {
-	sctx, done := w.storeCtx()
-	defer done()
+	sctx := w.storeCtx()
+	defer sctx.cancel(nil)
 	all, err := w.e.Store.Branches(sctx, w.run.ID)
 	if err != nil {
 		return nil, fmt.Errorf("reading the branches of run %s: %w", w.run.ID, err)
@@ -293,8 +293,8 @@ func (f *fanning) put(ctx context.Context, row checkpoints.BranchRecord) {
 		f.cut = true
 		return
 	}
-	sctx, done := f.w.storeCtx()
-	defer done()
+	sctx := f.w.storeCtx()
+	defer sctx.cancel(nil)
 	if err := f.w.e.Store.PutBranch(sctx, f.w.lease, row); err != nil {
 		if f.fatal == nil {
 			f.fatal = fmt.Errorf("storing branch %s of node %s: %w", row.Branch, f.node.ID, err)

@@ -17,36 +17,45 @@ const grace = 10 * time.Second
 // one that hangs can be left behind: then new hands take over. The zero value
 // is ready but for the clock; nothing runs before the first call.
 type hands struct {
-	clock clock.Clock
-	give  chan *call
-	back  chan *call
-	gone  chan struct{}
+	clock  clock.Clock
+	worker *worker
 	// timer fires at due or before the deadline of the call at work; it is
 	// kept from call to call.
 	timer clock.Timer
 	due   time.Time
 }
 
-func (h *hands) do(c *call) {
-	if h.give == nil {
-		h.give, h.back, h.gone = make(chan *call), make(chan *call, 1), make(chan struct{})
-		go work(h.give, h.back, h.gone)
-	}
-	h.give <- c
+// worker is the goroutine. got is its own while it has a call.
+type worker struct {
+	give chan *call
+	back chan struct{}
+	gone chan struct{}
+	got  returned
 }
 
-func work(give <-chan *call, back chan<- *call, gone chan<- struct{}) {
-	defer close(gone)
-	for c := range give {
-		c.guarded()
-		back <- c
+func (h *hands) do(c *call) {
+	if h.worker == nil {
+		h.worker = &worker{make(chan *call), make(chan struct{}, 1), make(chan struct{}), returned{}}
+		go h.worker.work()
+	}
+	h.worker.give <- c
+}
+
+func (k *worker) work() {
+	defer close(k.gone)
+	for c := range k.give {
+		k.got = returned{}
+		c.guarded(&k.got)
+		k.back <- struct{}{}
 	}
 }
 
 // abandon leaves the goroutine to itself; it ends with its action.
-func (h *hands) abandon() {
-	close(h.give)
-	h.give = nil
+func (h *hands) abandon() *worker {
+	k := h.worker
+	close(k.give)
+	h.worker = nil
+	return k
 }
 
 // rest ends the goroutine and the timer.
@@ -55,9 +64,8 @@ func (h *hands) rest() {
 		h.timer.Stop()
 		h.timer = nil
 	}
-	if h.give != nil {
-		h.abandon()
-		<-h.gone
+	if h.worker != nil {
+		<-h.abandon().gone
 	}
 }
 
@@ -94,8 +102,8 @@ func (h *hands) run(ctx context.Context, c *call) returned {
 	h.do(c)
 	for {
 		select {
-		case <-h.back:
-			got := c.got
+		case <-h.worker.back:
+			got := h.worker.got
 			if got.err != nil && ctx.Err() != nil {
 				// Both were ready: what failed for being cancelled was cut, it
 				// did not fail, and a stopped run stays resumable.
@@ -132,9 +140,9 @@ func (h *hands) cut(c *call, cause error, got returned) returned {
 	t := h.clock.NewTimer(grace)
 	defer t.Stop()
 	select {
-	case <-h.back:
+	case <-h.worker.back:
 	case <-t.C():
-		c.w.log.Error("action does not end, left behind", "node", c.c.Node, "action", c.action.Name, "after", grace)
+		c.w.log.Error("action does not end, left behind", "node", c.node, "action", c.action.Name, "after", grace)
 		h.abandon()
 	}
 	return got

@@ -33,10 +33,10 @@ const (
 )
 
 func (w *walk) loadVisit(node string, visit int) (visitRecord, error) {
-	var v visitRecord
 	if !w.resumed {
-		return v, nil
+		return visitRecord{}, nil
 	}
+	var v visitRecord
 	_, err := w.kept(w.visitKey(node, visit)+keptVisit, &v)
 	return v, err
 }
@@ -47,8 +47,8 @@ func (w *walk) keepVisit(ctx context.Context, node string, visit int, v visitRec
 
 // kept reads what keep has stored under a key; false when there is nothing.
 func (w *walk) kept(key string, into any) (bool, error) {
-	sctx, done := w.storeCtx()
-	defer done()
+	sctx := w.storeCtx()
+	defer sctx.cancel(nil)
 	raw, err := w.e.Store.Effect(sctx, key)
 	if errors.Is(err, checkpoints.ErrNotFound) {
 		return false, nil
@@ -71,8 +71,8 @@ func (w *walk) keep(ctx context.Context, key string, v any) error {
 	if lost(ctx) {
 		return context.Cause(ctx)
 	}
-	sctx, done := w.storeCtx()
-	defer done()
+	sctx := w.storeCtx()
+	defer sctx.cancel(nil)
 	if err := w.e.Store.RecordEffect(sctx, key, raw); err != nil {
 		return fmt.Errorf("keeping %s: %w", key, err)
 	}

@@ -61,7 +61,7 @@ func (m *meter) quantities(u checkpoints.Usage) [3]quantity {
 func (m *meter) Reserve(ctx context.Context, est checkpoints.Usage) (flows.Reservation, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	node := m.c.c.Node
+	node := m.c.node
 	run, open := m.c.snapshot()
 	switch {
 	case !open:
@@ -122,7 +122,7 @@ func (m *meter) warn(ctx context.Context, run checkpoints.Run) {
 	for _, q := range m.quantities(m.used) {
 		if q.limit > 0 && float64(q.used) >= m.c.w.plan.limits.WarnAt*float64(q.limit) {
 			m.warned = true
-			m.c.w.onBudget(ctx, BudgetEvent{Run: run, Node: m.c.c.Node, Scope: "node", Unit: q.unit, Used: q.used, Limit: q.limit})
+			m.c.w.onBudget(ctx, BudgetEvent{Run: run, Node: m.c.node, Scope: "node", Unit: q.unit, Used: q.used, Limit: q.limit})
 		}
 	}
 }
@@ -179,13 +179,13 @@ func (r *reservation) Settle(ctx context.Context, used checkpoints.Usage) error 
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.settled {
-		return fmt.Errorf("node %s: a reservation was settled twice", r.m.c.c.Node)
+		return fmt.Errorf("node %s: a reservation was settled twice", r.m.c.node)
 	}
 	w := r.m.c.w
-	sctx, done := w.storeCtx()
-	defer done()
+	sctx := w.storeCtx()
+	defer sctx.cancel(nil)
 	if err := w.e.Store.Settle(sctx, r.held, used); err != nil {
-		err = fmt.Errorf("settling for node %s: %w", r.m.c.c.Node, err)
+		err = fmt.Errorf("settling for node %s: %w", r.m.c.node, err)
 		w.broken(err)
 		return err
 	}

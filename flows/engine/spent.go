@@ -29,8 +29,8 @@ func (w *walk) spentNow(ctx context.Context) (checkpoints.Usage, error) {
 		w.run.Spent = spent
 		return spent, nil
 	}
-	sctx, done := w.storeCtx()
-	defer done()
+	sctx := w.storeCtx()
+	defer sctx.cancel(nil)
 	spent, _, _, err := w.e.Store.Spent(sctx, w.run.ID, w.run.Repo, w.run.Issue, w.run.Created)
 	if err != nil {
 		return spent, fmt.Errorf("reading what run %s has spent: %w", w.run.ID, err)

@@ -70,8 +70,8 @@ func (w *walk) spawn(node *planned) (child checkpoints.Run, res result, ok bool)
 	if req, err = w.e.Freeze(f, req, flows.NewState(input)); err != nil {
 		return failed("invalid-state", err)
 	}
-	sctx, done := w.storeCtx()
-	defer done()
+	sctx := w.storeCtx()
+	defer sctx.cancel(nil)
 	child, err = w.e.Store.Start(sctx, req)
 	switch {
 	case errors.Is(err, checkpoints.ErrConflict) && child.Parent == w.run.ID && child.Key == req.Key:

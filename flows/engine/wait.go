@@ -85,8 +85,8 @@ func (w *walk) await(ctx context.Context, node *planned, en entry, kind, why str
 	}
 	park.Why = clip(w.e.Scrub(why), 500)
 	a.park = park
-	sctx, done := w.storeCtx()
-	defer done()
+	sctx := w.storeCtx()
+	defer sctx.cancel(nil)
 	a.event, err = w.e.Store.Pending(sctx, w.run.ID, kind)
 	switch {
 	case errors.Is(err, checkpoints.ErrNotFound) && park.Over(en.began):

@@ -29,7 +29,9 @@ type walk struct {
 	state *values
 	about flows.RunInfo
 	path  []string
-	hands hands // runs the actions
+	// hands run the actions, tries is the visit at work.
+	hands hands
+	tries attempts
 	// charged is what the completed nodes cost, worked how long they took:
 	// what the run has spent beyond charged is the current visit's.
 	charged checkpoints.Usage
@@ -143,8 +145,8 @@ func (w *walk) thaw() (code string, err error) {
 // remember sums up what the completed nodes cost, and refuses a run that does
 // not stand where its history has led it.
 func (w *walk) remember(ctx context.Context) error {
-	sctx, done := w.storeCtx()
-	defer done()
+	sctx := w.storeCtx()
+	defer sctx.cancel(nil)
 	history, err := w.e.Store.History(sctx, w.run.ID)
 	if err != nil {
 		return fmt.Errorf("reading the history of run %s: %w", w.run.ID, err)
@@ -164,10 +166,7 @@ func (w *walk) remember(ctx context.Context) error {
 
 // storeCtx is for calls of the store, which must not be cut half-way by the
 // end of the walk.
-func (w *walk) storeCtx() (context.Context, func()) {
-	l := &lazy{parent: w.base, timeout: storeTime}
-	return l, func() { l.cancel(nil) }
-}
+func (w *walk) storeCtx() *lazy { return &lazy{parent: w.base, timeout: storeTime} }
 
 // step enters the next node and settles what came of it.
 func (w *walk) step(ctx context.Context) (Outcome, bool, error) {
@@ -324,8 +323,8 @@ func (w *walk) commit(ctx context.Context, node *planned, en entry, res *result,
 		},
 		Seq: w.run.Seq + 1, Next: r.to, State: w.state.json(false), Visits: w.run.Visits, EventKey: res.eventKey, Park: res.park,
 	}
-	sctx, done := w.storeCtx()
-	defer done()
+	sctx := w.storeCtx()
+	defer sctx.cancel(nil)
 	if err := w.e.Store.Commit(sctx, w.lease, c); err != nil {
 		if !res.again {
 			w.unvisit(node.ID, en.visit)
