@@ -4,7 +4,7 @@ import "strings"
 
 // Command is a comment command, `/pipeline verb argument`.
 type Command struct {
-	// Verb is lower case: approve, reject, stop, resume.
+	// Verb is lower case: approve, reject, deny, stop, resume.
 	Verb string
 	// Arg is the rest of the line, trimmed.
 	Arg string
@@ -13,8 +13,8 @@ type Command struct {
 // Verbs are the known verbs with what they do, for the help text.
 func Verbs() []Command {
 	return []Command{
-		{"approve", "HASH: approve the plan that shows this hash"},
-		{"reject", "reject the plan"},
+		{"approve", "HASH: approve the plan that shows this hash, or what else a flow waits for"},
+		{"reject", "reject the plan, or what else a flow waits for; deny is the same"},
 		{"stop", "stop all work on this issue"},
 		{"resume", "lift a stop and go on"},
 	}

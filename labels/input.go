@@ -1,6 +1,9 @@
 package labels
 
 import (
+	"slices"
+	"strings"
+
 	"github.com/pipelinebot/pipelinebot/internal/forge"
 )
 
@@ -12,6 +15,9 @@ type Input struct {
 	Actor Actor
 	// Run is the issue's open run, nil when there is none.
 	Run *Run
+	// Approval is the run of the issue, or of one of its children, that waits
+	// at an approval node; nil when none does.
+	Approval *Approval
 	// Stopped says that a stop is latched for the issue or its repository.
 	Stopped bool
 }
@@ -34,6 +40,29 @@ type Run struct {
 	Status string
 	// Awaits is the kind of event that a waiting run waits for.
 	Awaits string
+}
+
+// Approval is a run that waits at an approval node of its flow.
+type Approval struct {
+	// Run is its id, Flow its flow.
+	Run, Flow string
+	// Approvers are who may answer, as the node says: "role:write", "user:ada".
+	Approvers []string
+}
+
+// May reports that an actor is among the approvers; an operator always is.
+func (a Approval) May(who Actor) bool {
+	if who.Operator {
+		return true
+	}
+	return slices.ContainsFunc(a.Approvers, func(approver string) bool {
+		if login, ok := strings.CutPrefix(approver, "user:"); ok {
+			return who.Login != "" && Same(login, who.Login)
+		}
+		role, ok := strings.CutPrefix(approver, "role:")
+		least, err := forge.ParsePermission(role)
+		return ok && err == nil && least >= forge.Triage && who.Permission >= least
+	})
 }
 
 // Policy is who may do what.
@@ -94,7 +123,9 @@ type Decision struct {
 	Action Action
 	Phase  Phase
 	// Deliver is the kind of event handed to the run, Data its flat content.
+	// Run is which run gets it, "" for the issue's open one.
 	Deliver string
+	Run     string
 	Data    map[string]any
 	// Deltas are label changes to make besides.
 	Deltas []Delta

@@ -29,6 +29,9 @@ func operatorRules() []Rule {
 				if in.Run == nil {
 					return ignore("the run is over already")
 				}
+				if in.Run.Status == "ending" {
+					return ignore("the run is about to end")
+				}
 				return Decision{Action: Cancel, Why: "an operator cancelled the run", Data: map[string]any{"result": "cancelled"}}
 			},
 		},
@@ -186,7 +189,10 @@ func commandRules() []Rule {
 
 func command(m Machine, in Input, c Command) Decision {
 	switch c.Verb {
-	case "approve", "reject":
+	case "approve", "reject", "deny":
+		if in.Approval != nil {
+			return answerApproval(in, c)
+		}
 		return approve(m, in, c)
 	case "stop":
 		return stop(m, in, StopIssue)
@@ -202,6 +208,28 @@ func command(m Machine, in Input, c Command) Decision {
 	return refuse("there is no command %q; the commands are %s", "/pipeline "+c.Verb, help())
 }
 
+// answerApproval hands a yes or no to a run that waits at an approval node.
+// The node says who may give it.
+func answerApproval(in Input, c Command) Decision {
+	a := *in.Approval
+	if !a.May(in.Actor) {
+		return refuse("@%s may not %s this: the flow %s asks for one of %s, and they have the %s permission",
+			in.Actor.Login, c.Verb, a.Flow, strings.Join(a.Approvers, ", "), in.Actor.Permission)
+	}
+	d := Decision{
+		Action: Deliver, Deliver: "approval", Run: a.Run, Why: "@" + in.Actor.Login + " approved the " + a.Flow + " flow to go on",
+		Data: map[string]any{"by": in.Actor.Login, "role": in.Actor.Permission.String(), "via": "comment", "outcome": "ok"},
+	}
+	if c.Verb != "approve" {
+		d.Data["outcome"] = "denied"
+		d.Why = "@" + in.Actor.Login + " turned down what the " + a.Flow + " flow asked for"
+	}
+	if c.Arg != "" {
+		d.Data["note"] = c.Arg
+	}
+	return d
+}
+
 func approve(m Machine, in Input, c Command) Decision {
 	if !may(in, m.Policy.Approve) {
 		return lacks(in, c.Verb+" a plan", m.Policy.Approve)
@@ -210,7 +238,7 @@ func approve(m Machine, in Input, c Command) Decision {
 		return refuse("no plan is waiting for approval")
 	}
 	data := map[string]any{"by": in.Actor.Login, "via": "comment", "hash": strings.ToLower(c.Arg)}
-	if c.Verb == "reject" {
+	if c.Verb != "approve" {
 		data["outcome"] = "denied"
 		return Decision{Action: Deliver, Deliver: "approval", Data: data, Why: "@" + in.Actor.Login + " rejected the plan"}
 	}

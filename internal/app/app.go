@@ -142,7 +142,7 @@ func (a *App) assemble() error {
 	}
 	a.worker, a.engine = w, eng
 	a.dispatch = dispatch.New(dispatch.Options{
-		Forge: a.forge, Store: a.store, Starts: starts, Interrupter: w, Clock: a.clock, Log: a.Log,
+		Forge: a.forge, Store: a.store, Starts: starts, Flows: runFlows{reg, eng}, Interrupter: w, Clock: a.clock, Log: a.Log,
 		Machine: labels.Machine{Names: a.cfg.Labels, Policy: a.cfg.Policy}, AllowedBots: a.cfg.AllowedBots,
 	})
 	return nil

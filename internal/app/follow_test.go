@@ -106,6 +106,34 @@ func TestFollow(t *testing.T) {
 			nodes: []string{"triage/one", "plan/draft"}, status: checkpoints.Waiting, said: "start",
 		},
 		{
+			name: "a child that waits for a person is where it rests",
+			happens: func(s *story) {
+				run := start(s.t, s.Store, 1)
+				s.must(s.Decided(s.t.Context(), "row", "start", ""))
+				s.claim(run)
+				child, err := s.Start(s.t.Context(), checkpoints.StartReq{
+					Key: run.ID + ":ask:1", Repo: run.Repo, Issue: run.Issue, Phase: "plan", Entry: "ask", Parent: run.ID, ParentNode: "spawn",
+				})
+				s.must(err)
+				s.must(s.Park(s.t.Context(), s.lease, checkpoints.Wait{Node: "spawn", Event: "child/" + child.ID}))
+				time.Sleep(time.Minute) //nolint:forbidigo // the bubble's clock
+				s.claim(child)
+				s.commit("one", "ask", func(c *checkpoints.Commit) { c.Park = &checkpoints.Wait{Node: "ask", Event: "approval"} })
+			},
+			nodes: []string{"plan/one"}, status: checkpoints.Waiting, said: "start",
+		},
+		{
+			name: "in line behind another issue",
+			happens: func(s *story) {
+				_, err := s.Start(s.t.Context(), checkpoints.StartReq{Key: "acme/widgets#9", Repo: "acme/widgets", Issue: 9, Entry: "a", Concurrency: "one"})
+				s.must(err)
+				_, err = s.Start(s.t.Context(), checkpoints.StartReq{Key: "acme/widgets#1", Repo: "acme/widgets", Issue: 1, Phase: "plan", Entry: "a", Concurrency: "one"})
+				s.must(err)
+				s.must(s.Decided(s.t.Context(), "row", "start", ""))
+			},
+			status: checkpoints.Queued, said: "start",
+		},
+		{
 			name: "halted",
 			happens: func(s *story) {
 				run := start(s.t, s.Store, 1)
@@ -135,7 +163,7 @@ func TestFollow(t *testing.T) {
 				var nodes []string
 				ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
 				defer cancel()
-				row, run, err := app.Follow(ctx, s, ref, "row", func(r checkpoints.Run, n checkpoints.NodeRecord) {
+				row, run, err := app.Follow(ctx, s, ref, "row", "", func(r checkpoints.Run, n checkpoints.NodeRecord) {
 					nodes = append(nodes, r.Phase+"/"+n.Node)
 				})
 				s.must(err)
@@ -163,7 +191,7 @@ func TestFollowIsInterrupted(t *testing.T) {
 	ctx, cancel := context.WithCancelCause(t.Context())
 	enough := errors.New("enough")
 	cancel(enough)
-	if _, _, err := app.Follow(ctx, s, forge.Ref{}, "row", nil); !errors.Is(err, enough) && !errors.Is(err, context.Canceled) {
+	if _, _, err := app.Follow(ctx, s, forge.Ref{}, "row", "", nil); !errors.Is(err, enough) && !errors.Is(err, context.Canceled) {
 		t.Errorf("got %v, want the interruption", err)
 	}
 }

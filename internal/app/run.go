@@ -121,7 +121,7 @@ func (a *App) mine(ctx context.Context, t queue.Token) (bool, error) {
 	}
 	if t.Kind == queue.Run {
 		run, err := a.store.Get(ctx, t.ID)
-		return strings.EqualFold(run.Key, a.Only.String()), err
+		return run.Issue == a.Only.Number && strings.EqualFold(run.Repo, a.Only.Repo.String()), err
 	}
 	row, err := a.store.Received(ctx, t.ID)
 	if err != nil {
@@ -201,7 +201,7 @@ func (a *App) repos() []forge.Repo {
 // an open run or a stop.
 func (a *App) interest(ctx context.Context) ([]forge.Ref, error) {
 	runs, err := a.store.List(ctx, checkpoints.Filter{Limit: 100_000, Statuses: []checkpoints.Status{
-		checkpoints.Ready, checkpoints.Running, checkpoints.Waiting, checkpoints.Halted, checkpoints.Ending,
+		checkpoints.Queued, checkpoints.Ready, checkpoints.Running, checkpoints.Waiting, checkpoints.Halted, checkpoints.Ending,
 	}})
 	if err != nil {
 		return nil, fmt.Errorf("looking for open runs: %w", err)
@@ -220,7 +220,7 @@ func (a *App) interest(ctx context.Context) ([]forge.Ref, error) {
 		}
 	}
 	for _, r := range runs {
-		add(r.Key)
+		add(fmt.Sprintf("%s#%d", r.Repo, r.Issue))
 	}
 	for _, s := range stops {
 		add(s.Scope)

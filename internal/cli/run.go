@@ -75,7 +75,7 @@ func (s *shell) runIssue(ctx context.Context, cfg *config.Config, ev forge.Event
 	}()
 	row, err := a.Receive(ctx, ev)
 	if err == nil {
-		err = s.follow(ctx, a.Store(), ev.Issue, row)
+		err = s.follow(ctx, a.Store(), ev.Issue, row, modeOf(ev))
 	}
 	stop()
 	broke := <-ended
@@ -102,7 +102,15 @@ func (s *shell) runByDaemon(ctx context.Context, cfg *config.Config, ev forge.Ev
 		}
 	})
 	defer late.Stop()
-	return s.follow(ctx, r, ev.Issue, row)
+	return s.follow(ctx, r, ev.Issue, row, modeOf(ev))
+}
+
+// modeOf is the mode of the runs that an event starts.
+func modeOf(ev forge.Event) string {
+	if ev.Order != nil && ev.Order.Shadow {
+		return checkpoints.ModeShadow
+	}
+	return ""
 }
 
 // trouble says on the terminal, whatever the log's level, why nothing happens:
@@ -127,8 +135,8 @@ func (s *shell) trouble() func(error) {
 }
 
 // follow prints what happens and turns the end into an exit code.
-func (s *shell) follow(ctx context.Context, r app.Reader, ref forge.Ref, row string) error {
-	decided, run, err := app.Follow(ctx, r, ref, row, s.printNode)
+func (s *shell) follow(ctx context.Context, r app.Reader, ref forge.Ref, row, mode string) error {
+	decided, run, err := app.Follow(ctx, r, ref, row, mode, s.printNode)
 	if err != nil {
 		return err
 	}
@@ -153,6 +161,15 @@ func verdict(ref forge.Ref, run checkpoints.Run) error {
 	switch {
 	case run.Status == checkpoints.Halted:
 		return &exitError{ExitBusy, fmt.Errorf("the %s phase of %s is halted: %s", run.Phase, ref, run.Reason)}
+	case run.Status == checkpoints.Queued:
+		return &exitError{ExitBusy, fmt.Errorf("the %s phase of %s waits until an earlier run of the concurrency key %q is over", run.Phase, ref, run.Concurrency)}
+	case run.Status == checkpoints.Waiting && run.Parent != "":
+		return &exitError{ExitBusy, fmt.Errorf("the flow %s of %s, run %s, waits for %s: %s", run.Flow, ref, run.ID, run.Wait.Event, run.Wait.Why)}
+	case run.Mode == checkpoints.ModeShadow:
+		if run.Status == checkpoints.Done {
+			return nil
+		}
+		return said("the shadow of the %s phase of %s ended with %s", run.Phase, ref, ending(run))
 	case run.Status == checkpoints.Waiting:
 		return &exitError{ExitBusy, fmt.Errorf("the %s phase of %s waits for %s; the issue says what to do", run.Phase, ref, run.Wait.Event)}
 	case run.Status != checkpoints.Done || !labels.After(labels.Phase(run.Phase), run.Result).Completes():

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/pipelinebot/pipelinebot/checkpoints"
 	"github.com/pipelinebot/pipelinebot/internal/forge"
@@ -130,7 +131,7 @@ func (d *Dispatcher) act(ctx context.Context, source string, in labels.Input, de
 }
 
 func (d *Dispatcher) start(ctx context.Context, source string, in labels.Input, dec labels.Decision) (labels.Decision, error) {
-	req, err := d.Starts.First(ctx, in.Event.Issue, dec.Phase, source)
+	req, err := d.request(ctx, source, in, dec)
 	if err != nil {
 		return dec, err
 	}
@@ -147,14 +148,32 @@ func (d *Dispatcher) start(ctx context.Context, source string, in labels.Input, 
 		}
 	}
 	run, err := d.Store.Start(ctx, req)
-	if errors.Is(err, checkpoints.ErrConflict) {
+	switch {
+	case errors.Is(err, checkpoints.ErrConflict) && req.Concurrency != "" && run.Concurrency == req.Concurrency && !labels.Same(run.Key, req.Key):
+		return d.rejected(dec, run), nil
+	case errors.Is(err, checkpoints.ErrConflict):
 		dec.Why = "run " + run.ID + " covers this already"
 		return dec, errCovered
-	}
-	if err != nil {
+	case err != nil:
 		return dec, fmt.Errorf("starting the run: %w", err)
 	}
+	if run.Replaces != "" {
+		if err := d.Interrupter.End(ctx, run.Replaces, checkpoints.ReplacedBy(run.ID)); err != nil {
+			return dec, fmt.Errorf("ending the run that %s replaces: %w", run.ID, err)
+		}
+		dec.Why += "; it replaces run " + run.Replaces
+	}
+	if run.Status == checkpoints.Queued {
+		dec.Why += "; it waits for an earlier run of " + run.Concurrency
+	}
 	return dec, nil
+}
+
+// rejected is the refusal of a start beside an open run of its concurrency
+// key; the labels that asked for it come off.
+func (d *Dispatcher) rejected(dec labels.Decision, other checkpoints.Run) labels.Decision {
+	return d.unfit(dec, fmt.Errorf("run %s of %s is open and has the same concurrency key, %q: try again when it is over",
+		other.ID, other.Key, other.Concurrency))
 }
 
 func (d *Dispatcher) wake(ctx context.Context, runID string) error {
@@ -165,22 +184,9 @@ func (d *Dispatcher) wake(ctx context.Context, runID string) error {
 	return err
 }
 
-// cancel ends a run wherever it is: at rest in the store, or claimed. The
-// holder of a claimed one is asked, and the store once more: the run may have
-// been given up just before the request could be seen.
+// cancel ends a run wherever it is.
 func (d *Dispatcher) cancel(ctx context.Context, runID, result, reason string) error {
-	end := checkpoints.Ended{Result: result, Code: "cancelled", Reason: reason}
-	err := d.Store.Cancel(ctx, runID, end)
-	if errors.Is(err, checkpoints.ErrBusy) {
-		if err := d.Interrupter.Cancel(ctx, runID, result, reason); err != nil {
-			return err
-		}
-		err = d.Store.Cancel(ctx, runID, end)
-	}
-	if err == nil || errors.Is(err, checkpoints.ErrConflict) || errors.Is(err, checkpoints.ErrBusy) {
-		return nil
-	}
-	return fmt.Errorf("cancelling run %s: %w", runID, err)
+	return d.Interrupter.End(ctx, runID, checkpoints.Ended{Result: result, Code: "cancelled", Reason: reason})
 }
 
 func (d *Dispatcher) stop(ctx context.Context, in labels.Input, scope, why string) error {
@@ -234,7 +240,10 @@ func (d *Dispatcher) resumeIfWanted(ctx context.Context, r checkpoints.Run) erro
 	if _, stopped, err := d.Store.StopFor(ctx, r.Repo, r.Issue); err != nil || stopped {
 		return err
 	}
-	ref, err := forge.ParseRef(r.Key)
+	if r.Parent != "" || r.Mode == checkpoints.ModeShadow {
+		return d.wake(ctx, r.ID) // whether it may still work is seen when it is claimed
+	}
+	ref, err := forge.IssueRef(r.Repo, r.Issue)
 	if err != nil {
 		return fmt.Errorf("run %s: %w", r.ID, err)
 	}
@@ -251,16 +260,38 @@ func (d *Dispatcher) resumeIfWanted(ctx context.Context, r checkpoints.Run) erro
 	return d.wake(ctx, r.ID)
 }
 
+// target is the run that an event is for. It is kept, since after a crash
+// another run may be the one that waits longest.
+func (d *Dispatcher) target(ctx context.Context, source string, in labels.Input, dec labels.Decision) (string, error) {
+	if dec.Run == "" {
+		return in.Run.ID, nil
+	}
+	key := "/issue/" + strings.ToLower(in.Event.Issue.String()) + "/target/" + source
+	value, err := checkpoints.Once(ctx, d.Store, key, nil, func(context.Context) (json.RawMessage, error) { return json.Marshal(dec.Run) })
+	if err != nil {
+		return "", err
+	}
+	var to string
+	if err := json.Unmarshal(value, &to); err != nil {
+		return "", fmt.Errorf("reading for which run %s is: %w", source, err)
+	}
+	return to, nil
+}
+
 func (d *Dispatcher) deliver(ctx context.Context, source string, in labels.Input, dec labels.Decision) (labels.Decision, error) {
 	data, err := json.Marshal(dec.Data)
 	if err != nil {
 		return dec, fmt.Errorf("encoding the event: %w", err)
 	}
-	fresh, err := d.Store.Deliver(ctx, in.Run.ID, checkpoints.Event{
+	to, err := d.target(ctx, source, in, dec)
+	if err != nil {
+		return dec, err
+	}
+	fresh, err := d.Store.Deliver(ctx, to, checkpoints.Event{
 		Key: source, Kind: dec.Deliver, Data: data, At: d.Clock.Now(),
 	})
 	if err != nil {
-		return dec, fmt.Errorf("delivering to run %s: %w", in.Run.ID, err)
+		return dec, fmt.Errorf("delivering to run %s: %w", to, err)
 	}
 	if !fresh {
 		dec.Why = "seen before"

@@ -18,6 +18,7 @@ import (
 	"github.com/pipelinebot/pipelinebot/checkpoints"
 	"github.com/pipelinebot/pipelinebot/internal/clock"
 	"github.com/pipelinebot/pipelinebot/internal/forge"
+	"github.com/pipelinebot/pipelinebot/internal/handoff"
 	"github.com/pipelinebot/pipelinebot/internal/turns"
 	"github.com/pipelinebot/pipelinebot/labels"
 )
@@ -40,14 +41,25 @@ type Store interface {
 
 // Starts builds the start of a run; handoff.Builder is one.
 type Starts interface {
-	First(ctx context.Context, ref forge.Ref, phase labels.Phase, trigger string) (checkpoints.StartReq, error)
+	First(ctx context.Context, a handoff.Ask) (checkpoints.StartReq, error)
+}
+
+// Flows is what must be known of the flows of runs; the engine of package app
+// is one.
+type Flows interface {
+	// Approvers are who may answer the approval node at which a run waits; ok
+	// is false when it waits at none.
+	Approvers(run checkpoints.Run) (approvers []string, ok bool)
+	// Fork builds the start of a run that begins at a node of an earlier one,
+	// with its state as it was then, edited.
+	Fork(ctx context.Context, source checkpoints.Run, node string, edits map[string]json.RawMessage) (checkpoints.StartReq, error)
 }
 
 // Interrupter reaches work in flight in this process.
 type Interrupter interface {
-	// Cancel sees to it that a claimed run ends as cancelled, whoever has it
-	// now or claims it next.
-	Cancel(ctx context.Context, runID, result, reason string) error
+	// End sees to it that a run ends, at rest or claimed, whoever has it now
+	// or claims it next.
+	End(ctx context.Context, runID string, e checkpoints.Ended) error
 	// Halt ends all work in flight of a stop's scope.
 	Halt(scope, reason string)
 }
@@ -57,6 +69,7 @@ type Options struct {
 	Forge       Forge
 	Store       Store
 	Starts      Starts
+	Flows       Flows
 	Interrupter Interrupter
 	Machine     labels.Machine
 	// AllowedBots are account ids.
@@ -151,6 +164,9 @@ func (d *Dispatcher) decide(ctx context.Context, ev forge.Event) (labels.Decisio
 		why := ev.Issue.String() + " does not exist, or the bot cannot see it"
 		return labels.Decision{Action: labels.Refuse, Rule: "no-issue", Why: why}, in, nil
 	}
+	if order := ev.Order; order != nil && in.Actor.Operator && (order.Shadow || ev.Kind == forge.ManualFork) {
+		return d.ordered(ctx, in)
+	}
 	first := d.Machine.Decide(in)
 	if in.Actor.Operator || first.Rule == "none" || first.Rule == "self" || first.Rule == "bot" {
 		return first, in, nil
@@ -205,7 +221,10 @@ func (d *Dispatcher) input(ctx context.Context, ev forge.Event) (labels.Input, e
 		Actor: a, Self: a.ID != 0 && a.ID == self.ID, Listed: slices.Contains(d.AllowedBots, a.ID),
 		Operator: ev.Source == sourceCLI,
 	}
-	if in.Run, err = d.openRun(ctx, ev.Issue); err != nil {
+	if in.Run, err = d.openRun(ctx, ev); err != nil {
+		return in, err
+	}
+	if in.Approval, err = d.approval(ctx, in.Event); err != nil {
 		return in, err
 	}
 	_, in.Stopped, err = d.Store.StopFor(ctx, ev.Issue.Repo.String(), ev.Issue.Number)
@@ -237,24 +256,3 @@ func (d *Dispatcher) resolve(ctx context.Context, ev forge.Event) (forge.Event, 
 }
 
 func (d *Dispatcher) ours(label string) bool { return labels.Has(d.Machine.Names.All(), label) }
-
-// openRun is the issue's run that is not final, nil when there is none.
-func (d *Dispatcher) openRun(ctx context.Context, ref forge.Ref) (*labels.Run, error) {
-	runs, err := d.Store.List(ctx, checkpoints.Filter{
-		Repo: ref.Repo.String(), Issue: ref.Number, Limit: 1, Statuses: []checkpoints.Status{
-			checkpoints.Ready, checkpoints.Running, checkpoints.Waiting, checkpoints.Halted, checkpoints.Ending,
-		},
-	})
-	if err != nil {
-		return nil, fmt.Errorf("looking for the open run: %w", err)
-	}
-	if len(runs) == 0 {
-		return nil, nil
-	}
-	r := runs[0]
-	view := &labels.Run{ID: r.ID, Phase: labels.Phase(r.Phase), Status: string(r.Status)}
-	if r.Wait != nil {
-		view.Awaits = r.Wait.Event
-	}
-	return view, nil
-}

@@ -3,6 +3,7 @@ package dispatch_test
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"log/slog"
 	"slices"
@@ -18,6 +19,7 @@ import (
 	"github.com/pipelinebot/pipelinebot/internal/clock"
 	"github.com/pipelinebot/pipelinebot/internal/dispatch"
 	"github.com/pipelinebot/pipelinebot/internal/forge"
+	"github.com/pipelinebot/pipelinebot/internal/handoff"
 	"github.com/pipelinebot/pipelinebot/labels"
 )
 
@@ -146,30 +148,69 @@ func (f *fakeForge) told(number int) []string {
 	return out
 }
 
-// fakeStarts builds starts without flows.
-type fakeStarts struct{ err error }
+// fakeStarts builds starts without flows. change is applied to each.
+type fakeStarts struct {
+	err    error
+	change func(a handoff.Ask, r *checkpoints.StartReq)
+}
 
-func (s *fakeStarts) First(_ context.Context, r forge.Ref, p labels.Phase, trigger string) (checkpoints.StartReq, error) {
+func (s *fakeStarts) First(_ context.Context, a handoff.Ask) (checkpoints.StartReq, error) {
+	r := checkpoints.StartReq{
+		Key: a.Ref.String(), Trigger: a.Trigger, Repo: a.Ref.Repo.String(), Issue: a.Ref.Number, Phase: string(a.Phase), Entry: "a", Flow: a.Flow,
+	}
+	if a.Shadow {
+		r.Key, r.Mode = r.Key+"/shadow", checkpoints.ModeShadow
+	}
+	if s.change != nil {
+		s.change(a, &r)
+	}
+	return r, s.err
+}
+
+// fakeFlows knows who may answer the approvals of runs, by run id, and forks
+// runs without looking at their flows.
+type fakeFlows struct {
+	approvers map[string][]string
+	err       error
+}
+
+func (f *fakeFlows) Approvers(r checkpoints.Run) ([]string, bool) {
+	a, ok := f.approvers[r.ID]
+	return a, ok
+}
+
+func (f *fakeFlows) Fork(_ context.Context, r checkpoints.Run, node string, edits map[string]json.RawMessage) (checkpoints.StartReq, error) {
+	state, err := json.Marshal(edits)
 	return checkpoints.StartReq{
-		Key: r.String(), Trigger: trigger, Repo: r.Repo.String(), Issue: r.Number, Phase: string(p), Entry: "a",
-	}, s.err
+		Key: r.Key, Repo: r.Repo, Issue: r.Issue, Phase: r.Phase, Lineage: r.Lineage, Entry: node, State: state, Forked: r.ID, ForkedAt: node, Mode: r.Mode,
+	}, errors.Join(err, f.err)
 }
 
 // fakeWork is the work in flight.
 type fakeWork struct {
+	store  *memory.Store
 	mu     sync.Mutex
 	calls  []string
 	cancel func() error // what happens while a cancel is asked for
 }
 
-func (w *fakeWork) Cancel(_ context.Context, _, result, reason string) error {
+func (w *fakeWork) End(ctx context.Context, id string, e checkpoints.Ended) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.calls = append(w.calls, "cancel "+result+": "+reason)
-	if w.cancel != nil {
-		return w.cancel()
+	err := w.store.Cancel(ctx, id, e)
+	if errors.Is(err, checkpoints.ErrBusy) {
+		w.calls = append(w.calls, "cancel "+e.Result+": "+e.Reason)
+		if w.cancel != nil {
+			if err := w.cancel(); err != nil {
+				return err
+			}
+		}
+		err = w.store.Cancel(ctx, id, e)
 	}
-	return nil
+	if errors.Is(err, checkpoints.ErrBusy) || errors.Is(err, checkpoints.ErrConflict) {
+		return nil
+	}
+	return err
 }
 
 func (w *fakeWork) Halt(scope, reason string) {
@@ -184,6 +225,7 @@ type world struct {
 	store  *memory.Store
 	forge  *fakeForge
 	starts *fakeStarts
+	flows  *fakeFlows
 	work   *fakeWork
 	d      *dispatch.Dispatcher
 	rows   int
@@ -193,8 +235,9 @@ type world struct {
 // write, rob who may read.
 func newWorld(t *testing.T, on ...string) *world {
 	t.Helper()
-	w := &world{t: t, clock: clock.NewFake(time.Date(2026, 3, 1, 9, 0, 0, 0, time.UTC)), starts: &fakeStarts{}, work: &fakeWork{}}
+	w := &world{t: t, clock: clock.NewFake(time.Date(2026, 3, 1, 9, 0, 0, 0, time.UTC)), starts: &fakeStarts{}, work: &fakeWork{}, flows: &fakeFlows{approvers: map[string][]string{}}}
 	w.store = memory.New(memory.Options{Clock: w.clock})
+	w.work.store = w.store
 	w.forge = &fakeForge{
 		issues: map[int]forge.Issue{
 			7: {Ref: ref(7), Open: true, Labels: on, Author: rob()},
@@ -204,7 +247,7 @@ func newWorld(t *testing.T, on ...string) *world {
 		may: map[string]forge.Permission{"ada": forge.Write, "rob": forge.Read},
 	}
 	w.d = dispatch.New(dispatch.Options{
-		Forge: w.forge, Store: w.store, Starts: w.starts, Interrupter: w.work, Clock: w.clock,
+		Forge: w.forge, Store: w.store, Starts: w.starts, Flows: w.flows, Interrupter: w.work, Clock: w.clock,
 		Machine: labels.Machine{Names: labels.Default(), Policy: labels.DefaultPolicy()},
 		Log:     slog.New(slog.DiscardHandler),
 	})

@@ -6,6 +6,7 @@
 package forge
 
 import (
+	"encoding/json"
 	"fmt"
 	"strconv"
 	"strings"
@@ -48,6 +49,15 @@ func ParseRef(s string) (Ref, error) {
 	}
 	r, err := ParseRepo(repo)
 	return Ref{r, n}, err
+}
+
+// IssueRef is the reference to an issue of the repository "owner/name".
+func IssueRef(repo string, number int) (Ref, error) {
+	r, err := ParseRepo(repo)
+	if err == nil && number <= 0 {
+		err = fmt.Errorf("issue %s#%d: want a number above 0", repo, number)
+	}
+	return Ref{r, number}, err
 }
 
 // Actor is who did something. A deleted account has ID 0 and Login "ghost".
@@ -220,11 +230,13 @@ const (
 	Commented     EventKind = "commented"
 	CommentEdited EventKind = "comment_edited"
 	PullClosed    EventKind = "pull_closed"
-	// ManualRun, ManualCancel and ManualResume are an operator's commands at
-	// the bot's own machine: `pipelinebot run`, `runs cancel`, `runs resume`.
+	// ManualRun, ManualCancel, ManualResume and ManualFork are an operator's
+	// commands at the bot's own machine: `pipelinebot run`, `runs cancel`,
+	// `runs resume`, `runs fork`.
 	ManualRun    EventKind = "manual_run"
 	ManualCancel EventKind = "manual_cancel"
 	ManualResume EventKind = "manual_resume"
+	ManualFork   EventKind = "manual_fork"
 )
 
 // Event is one thing that happened, from a webhook, the poller or an operator.
@@ -244,4 +256,21 @@ type Event struct {
 	At    time.Time `json:"at"`
 	// Source is "webhook", "poll" or "cli".
 	Source string `json:"source"`
+	// Order is set for an operator's commands.
+	Order *Order `json:"order,omitempty"`
+}
+
+// Order is what an operator's command says beyond its kind.
+type Order struct {
+	// By is the operator's name at the machine.
+	By string `json:"by,omitempty"`
+	// Run is the run that is cancelled or forked; "" is the issue's open one.
+	Run string `json:"run,omitempty"`
+	// Flow is the flow to start instead of the phase's own, Shadow that it
+	// runs without any outside write.
+	Flow   string `json:"flow,omitempty"`
+	Shadow bool   `json:"shadow,omitempty"`
+	// Node is where a fork begins, Set what is changed in its state.
+	Node string                     `json:"node,omitempty"`
+	Set  map[string]json.RawMessage `json:"set,omitempty"`
 }

@@ -18,9 +18,10 @@ import (
 	"github.com/pipelinebot/pipelinebot/labels"
 )
 
-// Flows finds the flow of a phase.
+// Flows finds the flow of a phase, and flows by name.
 type Flows interface {
 	ForPhase(phase string) (*flows.Flow, error)
+	Named(name string) (*flows.Flow, error)
 }
 
 // Freezer checks the input against the flow and freezes the definition;
@@ -50,21 +51,35 @@ type Builder struct {
 	Runs    History
 }
 
-// First builds the start of a phase that a person asked for; trigger names what
-// they did. It inherits the
+// Ask is what somebody asked for.
+type Ask struct {
+	Ref   forge.Ref
+	Phase labels.Phase
+	// Trigger names what they did.
+	Trigger string
+	// Flow is the flow to run in the phase, "" for the phase's own.
+	Flow string
+	// Shadow runs the flow beside the real ones, without any outside write.
+	Shadow bool
+}
+
+// First builds the start of a phase that a person asked for. It inherits the
 // state of the newest finished run of the phases before it, if there is one;
 // triage starts a new pipeline.
-func (b Builder) First(ctx context.Context, ref forge.Ref, phase labels.Phase, trigger string) (checkpoints.StartReq, error) {
+func (b Builder) First(ctx context.Context, a Ask) (checkpoints.StartReq, error) {
 	var before *checkpoints.Run
-	if phase != labels.Triage {
-		runs, err := b.Runs.List(ctx, checkpoints.Filter{Repo: ref.Repo.String(), Issue: ref.Number})
+	if a.Phase != labels.Triage {
+		runs, err := b.Runs.List(ctx, checkpoints.Filter{Repo: a.Ref.Repo.String(), Issue: a.Ref.Number, Limit: lookedAt})
 		if err != nil {
-			return checkpoints.StartReq{}, fmt.Errorf("looking for earlier runs of %s: %w", ref, err)
+			return checkpoints.StartReq{}, fmt.Errorf("looking for earlier runs of %s: %w", a.Ref, err)
 		}
-		before = predecessor(runs, phase)
+		before = predecessor(runs, a.Phase)
 	}
-	return b.build(ctx, ref, phase, trigger, before)
+	return b.build(ctx, a, before)
 }
+
+// lookedAt is how many runs, newest first, an earlier one is looked for in.
+const lookedAt = 1000
 
 // Next builds the start of the phase that follows a run that has just ended.
 // Like First it fails with ErrUnfit when trying again is of no use.
@@ -74,7 +89,7 @@ func (b Builder) Next(ctx context.Context, done checkpoints.Run, phase labels.Ph
 		return checkpoints.StartReq{}, fmt.Errorf("run %s: %w", done.ID, err)
 	}
 	ref := forge.Ref{Repo: repo, Number: done.Issue}
-	return b.build(ctx, ref, phase, "after/"+done.ID, &done)
+	return b.build(ctx, Ask{Ref: ref, Phase: phase, Trigger: "after/" + done.ID}, &done)
 }
 
 // predecessor is the newest final run of a phase that leads to the given one;
@@ -86,20 +101,34 @@ func predecessor(runs []checkpoints.Run, phase labels.Phase) *checkpoints.Run {
 		at := slices.Index(order, labels.Phase(r.Phase))
 		// A review leads back to implement with its findings.
 		leads := at >= 0 && at < limit || (phase == labels.Implement && r.Phase == string(labels.Review))
-		if r.Status == checkpoints.Done && leads {
+		if r.Status == checkpoints.Done && leads && ofPipeline(r) {
 			return &runs[i]
 		}
 	}
 	return nil
 }
 
-func (b Builder) build(ctx context.Context, ref forge.Ref, phase labels.Phase, trigger string, before *checkpoints.Run) (checkpoints.StartReq, error) {
-	f, err := b.Flows.ForPhase(string(phase))
+// ofPipeline tells the runs of the issue's phases from their children and from
+// shadows.
+func ofPipeline(r checkpoints.Run) bool {
+	return r.Parent == "" && r.Mode != checkpoints.ModeShadow
+}
+
+// shadowKey is the key of an issue's shadow run, which is open beside the real
+// one.
+func shadowKey(ref forge.Ref) string { return ref.String() + "/" + checkpoints.ModeShadow }
+
+func (b Builder) build(ctx context.Context, a Ask, before *checkpoints.Run) (checkpoints.StartReq, error) {
+	ref, phase := a.Ref, a.Phase
+	f, err := b.flow(a)
 	if err != nil {
 		return checkpoints.StartReq{}, unfit(phase, ref, err)
 	}
 	req := checkpoints.StartReq{
-		Key: ref.String(), Trigger: trigger, Repo: ref.Repo.String(), Issue: ref.Number, Phase: string(phase), Round: 1,
+		Key: ref.String(), Trigger: a.Trigger, Repo: ref.Repo.String(), Issue: ref.Number, Phase: string(phase), Round: 1,
+	}
+	if a.Shadow {
+		req.Key, req.Mode = shadowKey(ref), checkpoints.ModeShadow
 	}
 	values := map[string]json.RawMessage{}
 	if before != nil {
@@ -109,13 +138,16 @@ func (b Builder) build(ctx context.Context, ref forge.Ref, phase labels.Phase, t
 		}
 		// The newest round counts and not how many there are: old runs are
 		// deleted one day.
-		newest, err := b.Runs.List(ctx, checkpoints.Filter{Lineage: before.Lineage, Phase: string(phase), Limit: 1})
+		earlier, err := b.Runs.List(ctx, checkpoints.Filter{Lineage: before.Lineage, Phase: string(phase), Limit: lookedAt})
 		if err != nil {
 			return checkpoints.StartReq{}, fmt.Errorf("counting the rounds of %s: %w", ref, err)
 		}
-		if len(newest) > 0 {
-			req.Round = newest[0].Round + 1
+		if i := slices.IndexFunc(earlier, ofPipeline); i >= 0 {
+			req.Round = earlier[i].Round + 1
 		}
+	}
+	if a.Shadow {
+		req.Lineage = "" // its cost and its nodes are no part of the pipeline's
 	}
 	for key, v := range map[string]any{"issue": ref.Number, "repo": ref.Repo.String(), "round": req.Round} {
 		encoded, err := json.Marshal(v)
@@ -128,7 +160,43 @@ func (b Builder) build(ctx context.Context, ref forge.Ref, phase labels.Phase, t
 	if err != nil {
 		return checkpoints.StartReq{}, unfit(phase, ref, err)
 	}
+	if err := b.lineUp(f, &req); err != nil {
+		return checkpoints.StartReq{}, unfit(phase, ref, err)
+	}
 	return req, nil
+}
+
+// flow is the flow that is asked for. One of another phase would be walked
+// under the wrong label.
+func (b Builder) flow(a Ask) (*flows.Flow, error) {
+	if a.Flow == "" {
+		return b.Flows.ForPhase(string(a.Phase))
+	}
+	f, err := b.Flows.Named(a.Flow)
+	if err == nil && f.Phase() != string(a.Phase) {
+		err = fmt.Errorf("the flow %s is of the phase %q", a.Flow, f.Phase())
+	}
+	return f, err
+}
+
+// lineUp gives a start the concurrency key of its flow. A shadow gets in
+// nobody's way.
+func (b Builder) lineUp(f *flows.Flow, req *checkpoints.StartReq) error {
+	c := f.Concurrency()
+	if c.Key == "" || req.Mode == checkpoints.ModeShadow {
+		return nil
+	}
+	state, err := flows.DecodeState(req.State)
+	if err != nil {
+		return fmt.Errorf("reading the state for the concurrency key: %w", err)
+	}
+	info := flows.RunInfo{Key: req.Key, Lineage: req.Lineage, Repo: req.Repo, Issue: req.Issue, Phase: req.Phase, Flow: f.Name(), Round: req.Round}
+	key, err := flows.ExpandText(c.Key, state, info)
+	if err != nil {
+		return fmt.Errorf("the concurrency key of flow %s: %w", f.Name(), err)
+	}
+	req.Concurrency, req.OnConflict = key, c.OnConflict
+	return nil
 }
 
 // inputs are the state keys that a flow takes at its start.

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -43,6 +44,8 @@ edges:
 
 type byPhase map[string]*flows.Flow
 
+func (b byPhase) Named(name string) (*flows.Flow, error) { return b.ForPhase(name) }
+
 func (b byPhase) ForPhase(phase string) (*flows.Flow, error) {
 	f, ok := b[phase]
 	if !ok {
@@ -62,7 +65,21 @@ type world struct {
 	t     *testing.T
 	clock *clock.Fake
 	store *memory.Store
+	all   byPhase
+	reg   *flows.Registry
 	handoff.Builder
+}
+
+// add makes a flow of a user's own of the common source; header replaces its
+// phase.
+func (w *world) add(name, header string) {
+	w.t.Helper()
+	src := strings.Replace(fmt.Sprintf(source, name), "phase: "+name, header, 1)
+	f, problems := flows.Load(name+".yaml", []byte(src), w.reg)
+	if err := problems.Err(); err != nil {
+		w.t.Fatal(err)
+	}
+	w.all[name] = f
 }
 
 func newWorld(t *testing.T) *world {
@@ -83,7 +100,7 @@ func newWorld(t *testing.T) *world {
 		}
 		all[string(p)] = f
 	}
-	w := &world{t: t, clock: clock.NewFake(time.Date(2026, 3, 1, 9, 0, 0, 0, time.UTC))}
+	w := &world{t: t, all: all, reg: reg, clock: clock.NewFake(time.Date(2026, 3, 1, 9, 0, 0, 0, time.UTC))}
 	w.store = memory.New(memory.Options{Clock: w.clock})
 	w.Builder = handoff.Builder{Flows: all, Freezer: engine.New(engine.Options{Store: w.store, Registry: reg}), Runs: w.store}
 	return w
@@ -146,7 +163,7 @@ func TestFirstWithoutHistory(t *testing.T) {
 	t.Parallel()
 	for _, phase := range labels.Phases() {
 		w := newWorld(t)
-		got, err := w.First(t.Context(), issue(), phase, "label-event/9")
+		got, err := w.First(t.Context(), handoff.Ask{Ref: issue(), Phase: phase, Trigger: "label-event/9"})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -212,7 +229,7 @@ func TestPredecessor(t *testing.T) {
 				}
 				runs = append(runs, w.ran(p.phase, lineage, p.final, fmt.Sprintf(`{"hash":"h%d"}`, i)))
 			}
-			got, err := w.First(t.Context(), issue(), tt.phase, "x")
+			got, err := w.First(t.Context(), handoff.Ask{Ref: issue(), Phase: tt.phase, Trigger: "x"})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -299,7 +316,7 @@ func TestUnfit(t *testing.T) {
 			if tt.spoil != nil {
 				tt.spoil(w)
 			}
-			_, first := w.First(t.Context(), issue(), labels.Plan, "x")
+			_, first := w.First(t.Context(), handoff.Ask{Ref: issue(), Phase: labels.Plan, Trigger: "x"})
 			_, next := w.Next(t.Context(), done, labels.Plan)
 			for what, err := range map[string]error{"First": first, "Next": next} {
 				if errors.Is(err, handoff.ErrUnfit) != tt.unfit || tt.is != nil && !errors.Is(err, tt.is) || err == nil {
@@ -307,5 +324,70 @@ func TestUnfit(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// A flow can be asked for by name, if it is of the phase.
+func TestNamedFlow(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.add("bump", "phase: plan\nconcurrency: {key: \"bump-{{run.repo}}\", on_conflict: replace}")
+	req, err := w.First(t.Context(), handoff.Ask{Ref: issue(), Phase: labels.Plan, Flow: "bump", Trigger: "x"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if req.Flow != "bump" || req.Concurrency != "bump-acme/widgets" || req.OnConflict != checkpoints.OnConflictReplace {
+		t.Errorf("start of %s, concurrency %q %q", req.Flow, req.Concurrency, req.OnConflict)
+	}
+	_, err = w.First(t.Context(), handoff.Ask{Ref: issue(), Phase: labels.Review, Flow: "bump"})
+	if !errors.Is(err, handoff.ErrUnfit) || !strings.Contains(err.Error(), `the flow bump is of the phase "plan"`) {
+		t.Errorf("error = %v", err)
+	}
+	_, err = w.First(t.Context(), handoff.Ask{Ref: issue(), Phase: labels.Plan, Flow: "nope"})
+	if !errors.Is(err, handoff.ErrUnfit) {
+		t.Errorf("error = %v", err)
+	}
+}
+
+// A shadow run has a key, a lineage and no concurrency of its own; what it
+// inherits is what the real one would.
+//
+// Covers: BL18.
+func TestShadow(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.add("bump", "phase: plan\nconcurrency: {key: one, on_conflict: reject}")
+	before := w.ran(labels.Triage, "", checkpoints.Done, `{"hash":"abc"}`)
+	req, err := w.First(t.Context(), handoff.Ask{Ref: issue(), Phase: labels.Plan, Flow: "bump", Shadow: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if req.Key != "acme/widgets#7/shadow" || req.Mode != checkpoints.ModeShadow || req.Lineage != "" || req.Concurrency != "" {
+		t.Errorf("start: key %q, mode %q, lineage %q (the real one's is %q), concurrency %q", req.Key, req.Mode, req.Lineage, before.Lineage, req.Concurrency)
+	}
+	if !strings.Contains(string(req.State), `"hash":"abc"`) {
+		t.Errorf("state = %s", req.State)
+	}
+}
+
+// Children and shadows are no phases of the pipeline, whatever phase their
+// flows name.
+func TestChildrenAreNoPhases(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	triage := w.ran(labels.Triage, "", checkpoints.Done, `{"hash":"abc"}`)
+	w.clock.Advance(time.Second)
+	child, err := w.store.Start(t.Context(), checkpoints.StartReq{
+		Key: triage.ID + ":x:1", Repo: "acme/widgets", Issue: 7, Phase: string(labels.Plan), Lineage: triage.Lineage, Round: 9, Entry: "a", Parent: triage.ID,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	req, err := w.First(t.Context(), handoff.Ask{Ref: issue(), Phase: labels.Plan})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if req.Round != 1 || req.Lineage != triage.Lineage || child.Round != 9 {
+		t.Errorf("round %d, lineage %q", req.Round, req.Lineage)
 	}
 }

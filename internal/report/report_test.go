@@ -460,3 +460,80 @@ func (f *slowForge) Comments(ctx context.Context, ref forge.Ref) ([]forge.Commen
 	f.once.Do(func() { close(f.first); <-f.release })
 	return f.fakeForge.Comments(ctx, ref)
 }
+
+// The comment says what a child waits for, or that it is stopped, and does not
+// list it among the phases; what it has cost counts once.
+//
+// Covers: BL28.
+func TestChildren(t *testing.T) {
+	t.Parallel()
+	spent := checkpoints.Usage{MicroUSD: 2_000_000}
+	for _, tt := range []struct {
+		name    string
+		counted bool
+		rest    func(w *world, l checkpoints.Lease) error
+		has     []string
+	}{
+		{
+			"asks", true, func(w *world, l checkpoints.Lease) error {
+				return w.store.Park(w.t.Context(), l, checkpoints.Wait{Node: "ask", Event: "approval", Why: "publish release 2.0"})
+			},
+			[]string{"implement (waiting)", "Waiting for a person's approval", "publish release 2.0", "`/pipeline approve`", "$2.00"},
+		},
+		{
+			"stopped", false, func(w *world, l checkpoints.Lease) error {
+				return w.store.Halt(w.t.Context(), l, "halted", "@ada stopped the work")
+			},
+			[]string{"implement (halted)", "stopped the work", "$2.00"},
+		},
+		{
+			"drifted", true, func(w *world, l checkpoints.Lease) error {
+				return w.store.Halt(w.t.Context(), l, "drift", "agent.read is of another version")
+			},
+			[]string{"implement (halted)", "another version", "--accept-drift"},
+		},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			root, l := w.run(labels.Implement, "")
+			child, err := w.store.Start(t.Context(), checkpoints.StartReq{
+				Key: root.ID + ":release:1", Repo: "acme/widgets", Issue: 7, Phase: "triage", Lineage: root.Lineage, Entry: "a",
+				Parent: root.ID, ParentNode: "spawn", Counted: tt.counted,
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			child, cl, err := w.store.Claim(t.Context(), child.ID, child.Epoch, "me", time.Hour)
+			if err != nil {
+				t.Fatal(err)
+			}
+			res, err := w.store.Reserve(t.Context(), cl, "a", spent, checkpoints.Limits{})
+			if err == nil {
+				err = w.store.Settle(t.Context(), res, spent)
+			}
+			if err == nil {
+				err = tt.rest(w, cl)
+			}
+			if err == nil {
+				err = w.store.Park(t.Context(), l, checkpoints.Wait{Node: "spawn", Event: "child/" + child.ID, Why: "waiting for release"})
+			}
+			if err == nil {
+				root, err = w.store.Get(t.Context(), root.ID)
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			w.post(root, report.Waiting)
+			body := w.body()
+			for _, s := range tt.has {
+				if !strings.Contains(body, s) {
+					t.Errorf("the comment lacks %q:\n%s", s, body)
+				}
+			}
+			if strings.Contains(body, "triage") && !strings.Contains(body, "pipeline:triage") {
+				t.Errorf("the child is listed as a phase:\n%s", body)
+			}
+		})
+	}
+}

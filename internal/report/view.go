@@ -15,13 +15,18 @@ import (
 	"github.com/pipelinebot/pipelinebot/phases/status"
 )
 
+// maxRuns is the most runs of a pipeline that the comment is made of.
+const maxRuns = 1000
+
 // view gathers the runs of the pipeline, oldest first.
 func (r *Reporter) view(ctx context.Context, ref forge.Ref, run checkpoints.Run, s State) (status.View, error) {
-	runs, err := r.store.List(ctx, checkpoints.Filter{Lineage: run.Lineage})
+	runs, err := r.store.List(ctx, checkpoints.Filter{Lineage: run.Lineage, Limit: maxRuns})
 	if err != nil {
 		return status.View{}, err
 	}
 	slices.Reverse(runs)
+	children := childrenOf(run, runs)
+	runs = slices.DeleteFunc(runs, func(one checkpoints.Run) bool { return one.Parent != "" })
 	v := status.View{
 		Ref: ref, Phase: run.Phase, State: string(stateOf(run, s)), Result: run.Result, Code: run.Code, Reason: run.Reason,
 		Labels: r.names, RunID: run.ID,
@@ -31,6 +36,7 @@ func (r *Reporter) view(ctx context.Context, ref forge.Ref, run checkpoints.Run,
 	}
 	if s != Ended {
 		v.Result = ""
+		children.tell(&v)
 	}
 	if err := r.facts(ctx, &v, run); err != nil {
 		return v, err
@@ -61,6 +67,7 @@ func (r *Reporter) view(ctx context.Context, ref forge.Ref, run checkpoints.Run,
 		v.Runs = append(v.Runs, view)
 		v.Cost = v.Cost.Add(one.Spent)
 	}
+	v.Cost = v.Cost.Add(children.uncounted)
 	return v, nil
 }
 

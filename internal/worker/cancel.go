@@ -13,8 +13,7 @@ import (
 // Cancel asks for the end of a run that somebody has claimed. The request is
 // kept in the store, so that it outlives this process and reaches the run
 // between two claims; work in flight here ends at once, with its work saved.
-func (w *Worker) Cancel(ctx context.Context, runID, result, reason string) error {
-	e := checkpoints.Ended{Result: result, Code: "cancelled", Reason: reason}
+func (w *Worker) Cancel(ctx context.Context, runID string, e checkpoints.Ended) error {
 	value, err := json.Marshal(e)
 	if err != nil {
 		return fmt.Errorf("encoding the cancel of run %s: %w", runID, err)
@@ -24,6 +23,24 @@ func (w *Worker) Cancel(ctx context.Context, runID, result, reason string) error
 	}
 	w.flights.end(runID, engine.Cancel(e))
 	return nil
+}
+
+// End ends a run wherever it is: at rest in the store, or claimed. The holder
+// of a claimed one is asked, and the store once more: the run may have been
+// given up just before the request could be seen. A run that is over already,
+// or about to be, is left as it is.
+func (w *Worker) End(ctx context.Context, runID string, e checkpoints.Ended) error {
+	err := w.Store.Cancel(ctx, runID, e)
+	if errors.Is(err, checkpoints.ErrBusy) {
+		if err := w.Cancel(ctx, runID, e); err != nil {
+			return err
+		}
+		err = w.Store.Cancel(ctx, runID, e)
+	}
+	if err == nil || errors.Is(err, checkpoints.ErrConflict) || errors.Is(err, checkpoints.ErrBusy) {
+		return nil
+	}
+	return fmt.Errorf("cancelling run %s: %w", runID, err)
 }
 
 func cancelKey(runID string) string { return "run/" + runID + "/cancel" }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"time"
 
 	"github.com/pipelinebot/pipelinebot/checkpoints"
@@ -25,6 +26,15 @@ const finishTime = 2 * time.Minute
 func (w *Worker) finish(ctx context.Context, log *slog.Logger, run checkpoints.Run, l checkpoints.Lease) error {
 	ctx, cancel := context.WithTimeout(ctx, finishTime)
 	defer cancel()
+	if err := w.closeChildren(ctx, run); err != nil {
+		return err
+	}
+	switch {
+	case run.Parent != "":
+		return w.finishChild(ctx, log, run, l)
+	case run.Mode == checkpoints.ModeShadow:
+		return w.finishPlain(ctx, log, run, l)
+	}
 	was := endOf(run)
 	next, err := w.settle(ctx, log, &run)
 	if err != nil {
@@ -39,6 +49,9 @@ func (w *Worker) finish(ctx context.Context, log *slog.Logger, run checkpoints.R
 	final := finalStatus(run.Result)
 	started, err := w.Store.Finish(ctx, l, final, next)
 	if errors.Is(err, checkpoints.ErrConflict) && started != nil {
+		if next.Concurrency != "" && started.Concurrency == next.Concurrency && !labels.Same(started.Key, next.Key) {
+			return w.rejected(ctx, log, run, l, *started)
+		}
 		log.WarnContext(ctx, "the next phase is open already", "next", started.ID)
 		next = nil
 		_, err = w.Store.Finish(ctx, l, final, nil)
@@ -46,11 +59,30 @@ func (w *Worker) finish(ctx context.Context, log *slog.Logger, run checkpoints.R
 	if err != nil {
 		return fmt.Errorf("finishing run %s: %w", run.ID, err)
 	}
+	if next != nil && started != nil && started.Replaces != "" {
+		if err := w.End(ctx, started.Replaces, checkpoints.ReplacedBy(started.ID)); err != nil {
+			return err
+		}
+	}
 	log.InfoContext(ctx, "phase ended", "result", run.Result, "code", run.Code, "reason", run.Reason, "next", phaseOf(next))
 	if w.Ended != nil {
 		w.Ended(run, final)
 	}
 	return nil
+}
+
+// rejected ends a run whose next phase may not start beside another run of its
+// concurrency key: a person has to decide.
+func (w *Worker) rejected(ctx context.Context, log *slog.Logger, run checkpoints.Run, l checkpoints.Lease, other checkpoints.Run) error {
+	end := checkpoints.Ended{
+		Result: "error", Code: "concurrency",
+		Reason: fmt.Sprintf("the next phase cannot start while run %s of %s is open: both have the concurrency key %q", other.ID, other.Key, other.Concurrency),
+	}
+	if err := w.Store.End(ctx, l, end); err != nil {
+		return fmt.Errorf("finishing run %s: %w", run.ID, err)
+	}
+	run.Result, run.Code, run.Reason = end.Result, end.Code, end.Reason
+	return w.finish(ctx, log, run, l)
 }
 
 func endOf(run checkpoints.Run) checkpoints.Ended {
@@ -78,7 +110,7 @@ func finalStatus(result string) checkpoints.Status {
 // the labels. run's result is changed where the phase does not end as its flow
 // said.
 func (w *Worker) settle(ctx context.Context, log *slog.Logger, run *checkpoints.Run) (next *checkpoints.StartReq, err error) {
-	ref, err := forge.ParseRef(run.Key)
+	ref, err := forge.IssueRef(run.Repo, run.Issue)
 	if err != nil {
 		return nil, err
 	}
@@ -95,6 +127,12 @@ func (w *Worker) settle(ctx context.Context, log *slog.Logger, run *checkpoints.
 	t, next, err := w.transition(ctx, log, run, issue, gone)
 	if err != nil || gone {
 		return next, err
+	}
+	if run.Code == checkpoints.Replaced {
+		taken, err := w.takenOver(ctx, *run)
+		if err != nil || taken {
+			return nil, err // the labels are the newer run's
+		}
 	}
 	err = w.relabel(ctx, ref, *run, t, issue.Labels)
 	var f *forge.Error
@@ -165,6 +203,18 @@ func (w *Worker) transition(ctx context.Context, log *slog.Logger, run *checkpoi
 		return t, nil, fmt.Errorf("building the %s phase: %w", t.Next, err)
 	}
 	return t, &next, nil
+}
+
+// takenOver reports that another open run of the issue has the phase: what the
+// replaced one leaves behind is that run's.
+func (w *Worker) takenOver(ctx context.Context, run checkpoints.Run) (bool, error) {
+	runs, err := w.Store.List(ctx, checkpoints.Filter{Repo: run.Repo, Issue: run.Issue, Phase: run.Phase, Statuses: []checkpoints.Status{
+		checkpoints.Queued, checkpoints.Ready, checkpoints.Running, checkpoints.Waiting, checkpoints.Halted,
+	}})
+	if err != nil {
+		return false, fmt.Errorf("looking for the run that replaces %s: %w", run.ID, err)
+	}
+	return slices.ContainsFunc(runs, func(r checkpoints.Run) bool { return r.Key == run.Key && r.ID != run.ID }), nil
 }
 
 // relabel makes the label changes one by one, each recorded: a crash between

@@ -31,7 +31,9 @@ type Store interface {
 	checkpoints.Progress
 	checkpoints.Effects
 	checkpoints.Stops
-	// Cancel is that of checkpoints.Runs.
+	// Get, List and Cancel are those of checkpoints.Runs.
+	Get(ctx context.Context, id string) (checkpoints.Run, error)
+	List(ctx context.Context, f checkpoints.Filter) ([]checkpoints.Run, error)
 	Cancel(ctx context.Context, id string, e checkpoints.Ended) error
 }
 
@@ -43,9 +45,11 @@ type Forge interface {
 	RemoveLabel(ctx context.Context, ref forge.Ref, name string) error
 }
 
-// Walker walks a claimed run; *engine.Engine is one.
+// Walker walks a claimed run and tells a parent of its child's end;
+// *engine.Engine is one.
 type Walker interface {
 	Walk(ctx context.Context, run checkpoints.Run, l checkpoints.Lease) (engine.Outcome, error)
+	ChildEnded(ctx context.Context, child checkpoints.Run) error
 }
 
 // Next builds the start of the next phase; handoff.Builder is one.
@@ -114,7 +118,7 @@ func (w *Worker) Handle(ctx context.Context, tok queue.Token) error {
 	stopRenewing := w.renew(ctx, lease, lose)
 	defer stopRenewing()
 
-	log := w.Log.With("run", run.ID, "issue", run.Key, "repo", run.Repo, "phase", run.Phase)
+	log := w.Log.With("run", run.ID, "issue", fmt.Sprintf("%s#%d", run.Repo, run.Issue), "repo", run.Repo, "phase", run.Phase)
 	over := true
 	if run.Status != checkpoints.Ending {
 		over, err = w.walk(walking, log, fl, &run, lease)
@@ -284,9 +288,16 @@ func (w *Worker) admit(ctx context.Context, log *slog.Logger, fl *flight, run ch
 // phase's label is not there or the issue takes no work any more. It is the
 // engine's hook before every outside effect.
 func (w *Worker) CheckLabel(ctx context.Context, run checkpoints.Run) error {
-	ref, err := forge.ParseRef(run.Key)
+	if run.Mode == checkpoints.ModeShadow {
+		return nil // it changes nothing, whatever the labels say
+	}
+	ref, err := forge.IssueRef(run.Repo, run.Issue)
 	if err != nil {
 		return fmt.Errorf("run %s: %w", run.ID, err)
+	}
+	phase, free, err := w.rules(ctx, run)
+	if err != nil {
+		return err
 	}
 	issue, err := w.Forge.Issue(ctx, ref)
 	switch {
@@ -301,8 +312,8 @@ func (w *Worker) CheckLabel(ctx context.Context, run checkpoints.Run) error {
 		return fmt.Errorf("the issue was closed: %w", flows.ErrLabelGone)
 	case issue.Locked:
 		return fmt.Errorf("the issue was locked: %w", flows.ErrLabelGone)
-	case !w.Names.Holds(issue.Labels, labels.Phase(run.Phase)):
-		return fmt.Errorf("the %s label was removed: %w", w.Names.For(labels.Phase(run.Phase)), flows.ErrLabelGone)
+	case !free && !w.Names.Holds(issue.Labels, phase):
+		return fmt.Errorf("the %s label was removed: %w", w.Names.For(phase), flows.ErrLabelGone)
 	}
 	return nil
 }
@@ -318,7 +329,17 @@ func (w *Worker) KillSwitch(ctx context.Context, run checkpoints.Run) (on bool, 
 
 // post writes the status comment. The comment informs; a failure to write it
 // never changes the run, and the next post catches up.
+//
+// A child has no comment of its own: the root run's tells of it. A shadow run
+// is told of nowhere on the forge.
 func (w *Worker) post(ctx context.Context, log *slog.Logger, run checkpoints.Run, s report.State) {
+	if run.Mode == checkpoints.ModeShadow {
+		return
+	}
+	if run.Parent != "" {
+		w.postRoot(ctx, log, run)
+		return
+	}
 	ctx, cancel := context.WithTimeout(ctx, postTime)
 	defer cancel()
 	if err := w.Reporter.Post(ctx, run, s); err != nil {

@@ -277,7 +277,7 @@ func TestInterrupt(t *testing.T) {
 	}{
 		{
 			"cancel", func(w *world, id string) error {
-				return w.w.Cancel(w.t.Context(), id, "closed", "the issue was closed")
+				return w.w.Cancel(w.t.Context(), id, checkpoints.Ended{Result: "closed", Code: "cancelled", Reason: "the issue was closed"})
 			},
 			checkpoints.Cancelled, "closed", "cancelled", []string{"working", "ended closed cancelled"},
 		},
@@ -300,7 +300,7 @@ func TestInterrupt(t *testing.T) {
 		{
 			"a cancel after a stop", func(w *world, id string) error {
 				w.w.Halt("acme/widgets", "ada said so")
-				return w.w.Cancel(w.t.Context(), id, "cancelled", "an operator cancelled the run")
+				return w.w.Cancel(w.t.Context(), id, checkpoints.Ended{Result: "cancelled", Code: "cancelled", Reason: "an operator cancelled the run"})
 			},
 			checkpoints.Ending, "cancelled", "cancelled", []string{"working"},
 		},
@@ -341,7 +341,7 @@ func TestCancelBeforeTheClaim(t *testing.T) {
 	n := labels.Default()
 	w := newWorld(t, n.Plan)
 	run := w.start(labels.Plan)
-	if err := w.w.Cancel(t.Context(), run.ID, "cancelled", "an operator cancelled the run"); err != nil {
+	if err := w.w.Cancel(t.Context(), run.ID, checkpoints.Ended{Result: "cancelled", Code: "cancelled", Reason: "an operator cancelled the run"}); err != nil {
 		t.Fatal(err)
 	}
 	w.build() // the process dies in between
@@ -365,7 +365,7 @@ func TestCancelDuringThePark(t *testing.T) {
 			return engine.Outcome{}, err
 		}
 		run.Status, run.Wait = checkpoints.Waiting, &wait
-		return engine.Outcome{How: engine.Parked, Run: run}, w.w.Cancel(ctx, run.ID, "cancelled", "too late for the walk")
+		return engine.Outcome{How: engine.Parked, Run: run}, w.w.Cancel(ctx, run.ID, checkpoints.Ended{Result: "cancelled", Code: "cancelled", Reason: "too late for the walk"})
 	}
 	run := w.start(labels.Plan)
 	if err := w.handle(run.ID); err != nil {

@@ -114,8 +114,19 @@ func (f *fakeForge) set(change func(*forge.Issue)) {
 // walk is what a fake walker does with a run.
 type walk func(ctx context.Context, run checkpoints.Run, l checkpoints.Lease) (engine.Outcome, error)
 
-func (f walk) Walk(ctx context.Context, run checkpoints.Run, l checkpoints.Lease) (engine.Outcome, error) {
-	return f(ctx, run, l)
+// walker is the world's walker.
+type walker struct{ w *world }
+
+func (f walker) Walk(ctx context.Context, run checkpoints.Run, l checkpoints.Lease) (engine.Outcome, error) {
+	return f.w.walk(ctx, run, l)
+}
+
+// ChildEnded notes the end of a child, as its parent is told.
+func (f walker) ChildEnded(_ context.Context, child checkpoints.Run) error {
+	f.w.mu.Lock()
+	defer f.w.mu.Unlock()
+	f.w.told = append(f.w.told, child.ID+" "+child.Result)
+	return nil
 }
 
 // fakeNext builds the start of a next phase.
@@ -165,6 +176,7 @@ type world struct {
 
 	mu    sync.Mutex
 	ended []string
+	told  []string // parents, of ends
 }
 
 // newWorld has an open issue with the given labels. The walker ends runs with
@@ -190,9 +202,7 @@ func (w *world) build() {
 	w.w = worker.New(worker.Options{
 		Store: w.store, Forge: w.forge, Next: w.next, Reporter: w.reporter, Names: labels.Default(), Clock: w.clock,
 		Log: slog.New(slog.DiscardHandler), Owner: "me", Lease: lease,
-		Walker: walk(func(ctx context.Context, run checkpoints.Run, l checkpoints.Lease) (engine.Outcome, error) {
-			return w.walk(ctx, run, l)
-		}),
+		Walker: walker{w},
 		Ended: func(run checkpoints.Run, s checkpoints.Status) {
 			w.mu.Lock()
 			defer w.mu.Unlock()

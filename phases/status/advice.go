@@ -15,12 +15,18 @@ func Headline(v View) string {
 	case Running:
 		return "Working."
 	case Halted:
+		if v.Code == "drift" {
+			return fmt.Sprintf("An operator decides: `pipelinebot runs audit %s` tells what changed, `pipelinebot runs resume %s --accept-drift` goes on with this version of the program.", v.RunID, v.RunID)
+		}
 		return "Stopped. Nothing is running, and the position is kept."
 	case BackingOff:
 		return "Waiting before another try" + until(v) + "."
 	case Waiting:
 		switch v.WaitsFor {
 		case "approval":
+			if v.PlanHash == "" {
+				return "Waiting for a person's approval" + until(v) + "."
+			}
 			return "Waiting for a person to approve the plan" + until(v) + "."
 		case "answer":
 			return "Waiting for an answer" + until(v) + "."
@@ -91,13 +97,11 @@ func Advice(v View) string {
 	case Waiting:
 		switch v.WaitsFor {
 		case "approval":
-			how := "Read the plan above. "
-			if v.PlanHash != "" {
-				how += fmt.Sprintf("Comment `/pipeline approve %s` or add the label %s to approve it, ", v.PlanHash[:min(8, len(v.PlanHash))], label(l.Approved))
-			} else {
-				how += fmt.Sprintf("Add the label %s to approve it, ", label(l.Approved))
+			if v.PlanHash == "" {
+				return "Comment `/pipeline approve` to let it go on, or `/pipeline deny`."
 			}
-			return how + "or comment `/pipeline reject`."
+			return fmt.Sprintf("Read the plan above. Comment `/pipeline approve %s` or add the label %s to approve it, or comment `/pipeline reject`.",
+				v.PlanHash[:min(8, len(v.PlanHash))], label(l.Approved))
 		case "answer":
 			return "Answer the questions above in a comment, or complete the issue's text."
 		}

@@ -1,0 +1,52 @@
+package app
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"github.com/pipelinebot/pipelinebot/checkpoints"
+	"github.com/pipelinebot/pipelinebot/flows"
+	"github.com/pipelinebot/pipelinebot/flows/engine"
+)
+
+// runFlows answers what the dispatcher asks about the flows of runs.
+type runFlows struct {
+	reg    *flows.Registry
+	engine *engine.Engine
+}
+
+// Approvers implements dispatch.Flows.
+func (r runFlows) Approvers(run checkpoints.Run) ([]string, bool) {
+	if run.Wait == nil || run.Wait.Event != flows.ApprovalEvent {
+		return nil, false
+	}
+	f, err := flows.Thaw(run.Definition, run.DefinitionHash, run.Actions, r.reg)
+	if f == nil || err != nil && !errors.Is(err, flows.ErrDrift) {
+		return nil, false
+	}
+	n, ok := f.Node(run.Wait.Node)
+	return n.Approvers, ok && n.Kind == flows.Approval
+}
+
+// Fork implements dispatch.Flows.
+func (r runFlows) Fork(ctx context.Context, source checkpoints.Run, node string, edits map[string]json.RawMessage) (checkpoints.StartReq, error) {
+	return forkOf(ctx, r.engine, source, node, edits)
+}
+
+// forker is what forks runs.
+type forker interface {
+	Fork(ctx context.Context, source checkpoints.Run, node string, edits map[string]json.RawMessage) (checkpoints.StartReq, error)
+}
+
+func forkOf(ctx context.Context, e any, source checkpoints.Run, node string, edits map[string]json.RawMessage) (checkpoints.StartReq, error) {
+	f, ok := e.(forker)
+	if !ok {
+		return checkpoints.StartReq{}, fmt.Errorf("forking run %s: %w", source.ID, errors.ErrUnsupported)
+	}
+	return f.Fork(ctx, source, node, edits)
+}
+
+// Named implements handoff.Flows.
+func (p phaseFlows) Named(name string) (*flows.Flow, error) { return p.catalog.Get(name) }

@@ -1,0 +1,112 @@
+package dispatch
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/pipelinebot/pipelinebot/checkpoints"
+	"github.com/pipelinebot/pipelinebot/internal/forge"
+	"github.com/pipelinebot/pipelinebot/labels"
+)
+
+// maxOpen is the most open runs of one issue that are looked at, children
+// included.
+const maxOpen = 10_000
+
+// openRun is the run of the issue's phase that is not final, or the one that
+// an operator named; nil when there is none.
+func (d *Dispatcher) openRun(ctx context.Context, ev forge.Event) (*labels.Run, error) {
+	if ev.Order != nil && ev.Order.Run != "" {
+		run, err := d.Store.Get(ctx, ev.Order.Run)
+		if errors.Is(err, checkpoints.ErrNotFound) || err == nil && run.Status.Final() {
+			return nil, nil
+		}
+		if err != nil {
+			return nil, fmt.Errorf("reading run %s: %w", ev.Order.Run, err)
+		}
+		return viewOf(run), nil
+	}
+	runs, err := d.open(ctx, ev.Issue)
+	if err != nil {
+		return nil, err
+	}
+	runs = slices.DeleteFunc(runs, func(r checkpoints.Run) bool { return r.Parent != "" || r.Mode == checkpoints.ModeShadow })
+	if len(runs) == 0 {
+		return nil, nil
+	}
+	if err := d.replaceLeft(ctx, runs); err != nil {
+		return nil, err
+	}
+	// One that works goes before one that waits for it to end.
+	at := slices.IndexFunc(runs, func(r checkpoints.Run) bool { return r.Status != checkpoints.Queued })
+	return viewOf(runs[max(at, 0)]), nil
+}
+
+// replaceLeft ends what a queued run of the issue replaces: a crash may have
+// come between its start and that.
+func (d *Dispatcher) replaceLeft(ctx context.Context, runs []checkpoints.Run) error {
+	for _, r := range runs {
+		if r.Status != checkpoints.Queued || r.Replaces == "" {
+			continue
+		}
+		if err := d.Interrupter.End(ctx, r.Replaces, checkpoints.ReplacedBy(r.ID)); err != nil && !errors.Is(err, checkpoints.ErrNotFound) {
+			return fmt.Errorf("ending the run that %s replaces: %w", r.ID, err)
+		}
+	}
+	return nil
+}
+
+func viewOf(r checkpoints.Run) *labels.Run {
+	view := &labels.Run{ID: r.ID, Phase: labels.Phase(r.Phase), Status: string(r.Status)}
+	if r.Wait != nil {
+		view.Awaits = r.Wait.Event
+	}
+	return view
+}
+
+// open are the issue's runs that are not final, newest first.
+func (d *Dispatcher) open(ctx context.Context, ref forge.Ref) ([]checkpoints.Run, error) {
+	runs, err := d.Store.List(ctx, checkpoints.Filter{
+		Repo: ref.Repo.String(), Issue: ref.Number, Limit: maxOpen, Statuses: []checkpoints.Status{
+			checkpoints.Queued, checkpoints.Ready, checkpoints.Running, checkpoints.Waiting, checkpoints.Halted, checkpoints.Ending,
+		},
+	})
+	if err != nil {
+		return nil, fmt.Errorf("looking for the open runs of %s: %w", ref, err)
+	}
+	return runs, nil
+}
+
+// approval is the run of the issue that has waited longest at an approval
+// node, its children included; nil when none does. A shadow run asks nobody
+// but operators.
+func (d *Dispatcher) approval(ctx context.Context, ev forge.Event) (*labels.Approval, error) {
+	if ev.Kind != forge.Commented {
+		return nil, nil
+	}
+	if _, ok := labels.ParseCommand(commentOf(ev)); !ok {
+		return nil, nil
+	}
+	runs, err := d.open(ctx, ev.Issue)
+	if err != nil {
+		return nil, err
+	}
+	for _, r := range slices.Backward(runs) {
+		if r.Status != checkpoints.Waiting || r.Mode == checkpoints.ModeShadow {
+			continue
+		}
+		if approvers, ok := d.Flows.Approvers(r); ok {
+			return &labels.Approval{Run: r.ID, Flow: r.Flow, Approvers: approvers}, nil
+		}
+	}
+	return nil, nil
+}
+
+func commentOf(ev forge.Event) string {
+	if ev.Comment == nil {
+		return ""
+	}
+	return ev.Comment.Body
+}
