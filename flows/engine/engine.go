@@ -91,7 +91,8 @@ func (e *Engine) draining() bool {
 // Freeze completes a request to start a run: the flow's name, entry,
 // definition, hash and action versions, and the state made of its defaults
 // and the input. The fields issue and repo are taken from the request where
-// the flow asks for them and the input has none. The error is
+// the flow asks for them and the input has none. A flow's concurrency key is
+// expanded, but not for children, which their parent lets run. The error is
 // flows.ErrInvalidState when the input does not fit.
 func (e *Engine) Freeze(f *flows.Flow, r checkpoints.StartReq, input flows.State) (checkpoints.StartReq, error) {
 	known, err := flows.StateOf(map[string]any{"issue": r.Issue, "repo": r.Repo})
@@ -115,6 +116,13 @@ func (e *Engine) Freeze(f *flows.Flow, r checkpoints.StartReq, input flows.State
 	r.Definition, r.DefinitionHash, r.Actions = f.Definition(), f.Hash(), f.Actions()
 	if r.Phase == "" {
 		r.Phase = f.Phase()
+	}
+	if one := f.Concurrency(); one.Key != "" && r.Parent == "" && r.Concurrency == "" {
+		about := infoOf(&checkpoints.Run{Key: r.Key, Lineage: r.Lineage, Repo: r.Repo, Issue: r.Issue, Phase: r.Phase, Flow: r.Flow, Round: max(r.Round, 1)})
+		if r.Concurrency, err = flows.ExpandText(one.Key, state, about); err != nil {
+			return r, fmt.Errorf("freezing flow %s: its concurrency key: %w", f.Name(), err)
+		}
+		r.OnConflict = one.OnConflict
 	}
 	return r, nil
 }
