@@ -5,6 +5,7 @@ import (
 	"os"
 
 	"github.com/pipelinebot/pipelinebot/flows"
+	"github.com/pipelinebot/pipelinebot/phases/agent"
 	"github.com/pipelinebot/pipelinebot/phases/implement"
 	"github.com/pipelinebot/pipelinebot/phases/plan"
 	"github.com/pipelinebot/pipelinebot/phases/review"
@@ -17,13 +18,15 @@ type deps struct {
 	plan      plan.Deps
 	implement implement.Deps
 	review    review.Deps
+	agent     agent.Deps
 }
 
-// registry holds the actions of all phases.
+// registry holds the actions of all phases, and those for flows of users' own.
 func registry(d deps) (*flows.Registry, error) {
 	reg := &flows.Registry{}
 	for _, actions := range [][]flows.Action{
 		triage.Actions(d.triage), plan.Actions(d.plan), implement.Actions(d.implement), review.Actions(d.review),
+		agent.Actions(d.agent),
 	} {
 		if err := reg.Add(actions...); err != nil {
 			return nil, err

@@ -18,6 +18,7 @@ import (
 	"github.com/pipelinebot/pipelinebot/llm/anthropic"
 	"github.com/pipelinebot/pipelinebot/llm/openai"
 	"github.com/pipelinebot/pipelinebot/phases/actuators"
+	"github.com/pipelinebot/pipelinebot/phases/agent"
 	"github.com/pipelinebot/pipelinebot/phases/delivery"
 	"github.com/pipelinebot/pipelinebot/phases/gates"
 	"github.com/pipelinebot/pipelinebot/phases/implement"
@@ -104,6 +105,10 @@ func (a *App) phaseDeps(t tools) deps {
 		review: review.Deps{
 			Forge: a.forge, Issues: a.forge, Trees: t.trees, Models: t.models, Runner: t.runner, Scrub: a.scrub,
 			Settings: review.Settings{TestFor: a.testsFor, MaxRounds: c.Review.MaxRounds},
+		},
+		agent: agent.Deps{
+			Forge: a.forge, Trees: t.trees, Models: t.models, Runner: t.runner, Scrub: a.scrub, Saved: a.reporter.Saved,
+			Settings: agent.Settings{TestFor: a.testsFor, Rules: rules, Allow: c.Implement.Commands, Identity: identity},
 		},
 	}
 }

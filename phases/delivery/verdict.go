@@ -42,3 +42,12 @@ func Summary(found []gates.Finding) string {
 	}
 	return strings.Join(out, "; ")
 }
+
+// Lines are all findings, one a line, for the next attempt's prompt.
+func Lines(found []gates.Finding) string {
+	out := make([]string, 0, len(found))
+	for _, f := range found {
+		out = append(out, "- "+f.String())
+	}
+	return strings.Join(out, "\n")
+}

@@ -9,6 +9,7 @@ import (
 	"github.com/pipelinebot/pipelinebot/flows"
 	"github.com/pipelinebot/pipelinebot/phases/actuators"
 	"github.com/pipelinebot/pipelinebot/phases/blob"
+	"github.com/pipelinebot/pipelinebot/phases/delivery"
 	"github.com/pipelinebot/pipelinebot/phases/gates"
 	"github.com/pipelinebot/pipelinebot/phases/issue"
 	"github.com/pipelinebot/pipelinebot/phases/markdown"
@@ -123,7 +124,7 @@ func (p phase) codeRequest(ctx context.Context, c flows.Call) (actuators.Prompt,
 		if err != nil {
 			return actuators.Prompt{}, err
 		}
-		in.failed = "The changes were refused:\n" + strings.Join(lines(problems), "\n")
+		in.failed = "The changes were refused:\n" + delivery.Lines(problems)
 	default:
 		ev, err := evidence(ctx, c, "evidence_ref")
 		if err != nil {
@@ -160,12 +161,4 @@ func (in codeInput) prompt() actuators.Prompt {
 			actuators.Section{Title: "What failed", Text: in.failed, Untrusted: true})
 	}
 	return actuators.Prompt{ID: "implement/code@1", System: codePrompt, Sections: sections}
-}
-
-func lines(findings []gates.Finding) []string {
-	out := make([]string, 0, len(findings))
-	for _, f := range findings {
-		out = append(out, "- "+f.String())
-	}
-	return out
 }

@@ -90,23 +90,8 @@ func pullBody(number int, d plandoc.Document, hash string, before, after gates.E
 	added, deleted := sum.Lines()
 	fmt.Fprintf(&b, "Fixes #%d\n\n", number)
 	b.WriteString(markdown.Details("Plan "+plandoc.Short(hash), d.Markdown()))
-	b.WriteString("\n### Tests, run by the bot\n\n")
-	fmt.Fprintf(&b, "Command: %s in sandbox %s\n\n", markdown.Code(strings.Join(after.Argv, " ")), markdown.Code(after.Sandbox))
-	b.WriteString("| | verdict | exit code | tests run | content |\n|---|---|---|---|---|\n")
-	if before.Code != "" {
-		b.WriteString(evidenceRow("before", before))
-	}
-	b.WriteString(evidenceRow("after", after))
+	b.WriteString("\n" + delivery.TestTable(before, after))
 	fmt.Fprintf(&b, "\n%s changed, %s added, %d removed.\n", markdown.Count(len(sum.Files), "file"), markdown.Count(added, "line"), deleted)
-	if len(found) > 0 {
-		b.WriteString("\n### Worth a look\n\n")
-		for _, f := range found {
-			b.WriteString("- " + markdown.Inline(f.String(), 300) + "\n")
-		}
-	}
+	b.WriteString(delivery.Remarks(found))
 	return b.String()
-}
-
-func evidenceRow(when string, e gates.Evidence) string {
-	return fmt.Sprintf("| %s | %s | %d | %d | %s |\n", when, markdown.Inline(e.Reason, 200), e.ExitCode, e.TestsRun, markdown.Code(tree.Short(e.Tree)))
 }

@@ -51,6 +51,34 @@ type At struct {
 // Open makes the run's worktree be exactly at the position. Whatever was in it
 // before is lost.
 func (t *Trees) Open(ctx context.Context, c flows.Call, at At) (workspace.Workspace, error) {
+	w, err := t.openAs(ctx, c, c.Run.ID, at)
+	if w != nil {
+		t.mu.Lock()
+		t.open[c.Run.ID] = w
+		t.mu.Unlock()
+	}
+	return w, err
+}
+
+// OpenCopy opens a worktree of the node's own at the position, for readers
+// that work at once. Call done when it is read; nothing of it is kept.
+func (t *Trees) OpenCopy(ctx context.Context, c flows.Call, at At) (w workspace.Workspace, done func(context.Context) error, err error) {
+	key := c.Run.ID + "-" + c.Node
+	done = func(ctx context.Context) error {
+		if err := t.provider.Close(context.WithoutCancel(ctx), key); err != nil {
+			return fmt.Errorf("removing the worktree %s: %w", key, err)
+		}
+		return nil
+	}
+	if w, err = t.openAs(ctx, c, key, at); err != nil {
+		return nil, nil, errors.Join(err, done(ctx))
+	}
+	return w, done, nil
+}
+
+// openAs opens the worktree of a key. One that could be opened and not be
+// brought to the position is returned with the error.
+func (t *Trees) openAs(ctx context.Context, c flows.Call, key string, at At) (workspace.Workspace, error) {
 	repo, err := t.repository(ctx, c)
 	if err != nil {
 		return nil, err
@@ -60,17 +88,14 @@ func (t *Trees) Open(ctx context.Context, c flows.Call, at At) (workspace.Worksp
 		return nil, err
 	}
 	w, err := t.provider.Open(ctx, workspace.Spec{
-		CloneURL: repo.CloneURL, Key: c.Run.ID, Base: at.Base, Parent: at.Parent,
+		CloneURL: repo.CloneURL, Key: key, Base: at.Base, Parent: at.Parent,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("opening the worktree of %s at %s: %w", repo.Repo, Short(at.Base), Passing(c, err))
 	}
-	t.mu.Lock()
-	t.open[c.Run.ID] = w
-	t.mu.Unlock()
 	if len(patch) > 0 {
 		if err := w.Apply(ctx, patch); err != nil {
-			return nil, fmt.Errorf("applying the run's patch at %s: %w", Short(at.Base), err)
+			return w, fmt.Errorf("applying the run's patch at %s: %w", Short(at.Base), err)
 		}
 	}
 	return w, nil
