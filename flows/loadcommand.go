@@ -135,6 +135,13 @@ func (l *loader) checkCommand(n *rawNode) {
 	if n.action, n.known = l.reg.Get(CommandAction); !n.known {
 		l.add(at(n.m.at, n.ID), "unknown-action", "register it in the program", "commands need the action %s, which this program lacks", CommandAction)
 	}
+	// Commands have no `in`: they see what their action reads and the flow has,
+	// which is where the work stands.
+	for _, key := range n.action.Reads {
+		if l.flow.byKey[key] != nil {
+			n.In = append(n.In, key)
+		}
+	}
 	known := commandFields()
 	for _, key := range slices.Sorted(maps.Keys(n.Take)) {
 		if from := n.Take[key]; known[from] == nil && from != "" {
