@@ -1,0 +1,335 @@
+package docs_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"io"
+	"maps"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/pipelinebot/pipelinebot/flows"
+	"github.com/pipelinebot/pipelinebot/internal/app"
+	"github.com/pipelinebot/pipelinebot/internal/cli"
+	"github.com/pipelinebot/pipelinebot/internal/docs"
+	"github.com/pipelinebot/pipelinebot/internal/flowscript"
+)
+
+func read(t *testing.T, name string) string {
+	t.Helper()
+	page, err := os.ReadFile(filepath.Join("..", "..", "docs", name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(page)
+}
+
+func registry(t testing.TB) *flows.Registry {
+	t.Helper()
+	reg, err := app.Registry()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return reg
+}
+
+// examples are the whole flows of the guide by name.
+func examples(t *testing.T) map[string]*flows.Flow {
+	t.Helper()
+	found := map[string]*flows.Flow{}
+	for _, f := range docs.Fences(read(t, "flows.md")) {
+		if f.Lang != "yaml" || !strings.HasPrefix(f.Text, "apiVersion:") {
+			continue
+		}
+		flow, problems := flows.Load("docs/flows.md", []byte(f.Text), registry(t))
+		if len(problems) > 0 {
+			t.Errorf("the example at line %d (add that to the lines below) is refused:\n%v", f.Line-1, problems)
+			continue
+		}
+		found[flow.Name()] = flow
+	}
+	if len(found) < 3 && !t.Failed() {
+		t.Fatalf("only %d whole flows found: the walk is broken", len(found))
+	}
+	return found
+}
+
+var scriptName = regexp.MustCompile(`^# script: ([a-z0-9-]+)\n`)
+
+// The guide's flows are those that a new user copies; each is played by
+// a script that stands there too.
+func TestGuidesFlowsArePlayed(t *testing.T) {
+	t.Parallel()
+	all := examples(t)
+	played := map[string]bool{}
+	for _, f := range docs.Fences(read(t, "flows.md")) {
+		m := scriptName.FindStringSubmatch(f.Text)
+		if m == nil {
+			continue
+		}
+		flow := all[m[1]]
+		if flow == nil {
+			t.Errorf("line %d: there is no flow %s to play", f.Line, m[1])
+			continue
+		}
+		script, err := flowscript.Load("docs/flows.md", []byte(f.Text))
+		if err != nil {
+			t.Errorf("the script at line %d is refused:\n%v", f.Line-1, err)
+			continue
+		}
+		if script.Expect == nil {
+			t.Errorf("line %d: the script expects nothing", f.Line)
+		}
+		rep, err := flowscript.Run(t.Context(), flow, registry(t), script)
+		if err != nil {
+			t.Errorf("the script at line %d: %v", f.Line-1, err)
+			continue
+		}
+		if !rep.OK() {
+			t.Errorf("the script at line %d:\n%s\n%s", f.Line, strings.Join(rep.Unmet, "\n"), rep)
+		}
+		played[m[1]] = true
+	}
+	for _, name := range slices.Sorted(maps.Keys(all)) {
+		if !played[name] {
+			t.Errorf("the flow %s has no script", name)
+		}
+	}
+}
+
+// Parts of flows in the guide have the keys of the format.
+func TestGuidesPartsAreYAMLOfTheFormat(t *testing.T) {
+	t.Parallel()
+	known := map[string]bool{}
+	for _, o := range objects(t) {
+		for _, key := range o.keys {
+			known[key] = true
+		}
+	}
+	key := regexp.MustCompile(`(?m)^(?:- \{?)?([a-z_]+): `)
+	for _, f := range docs.Fences(read(t, "flows.md")) {
+		if f.Lang != "yaml" || strings.HasPrefix(f.Text, "apiVersion:") || scriptName.MatchString(f.Text) {
+			continue
+		}
+		for _, m := range key.FindAllStringSubmatch(f.Text, -1) {
+			if !known[m[1]] {
+				t.Errorf("the block at line %d has the key %s, which the format lacks", f.Line, m[1])
+			}
+		}
+	}
+}
+
+// object is a mapping of the format: the section that explains it, its keys,
+// and the words that their values may be.
+type object struct {
+	section     string
+	keys, words []string
+}
+
+type schema struct {
+	Properties           map[string]schema `json:"properties"`
+	AdditionalProperties json.RawMessage   `json:"additionalProperties"`
+	Items                *schema           `json:"items"`
+	OneOf                []schema          `json:"oneOf"`
+	Enum                 []string          `json:"enum"`
+	Const                string            `json:"const"`
+}
+
+// UnmarshalJSON implements json.Unmarshaler; the schema true allows anything.
+func (s *schema) UnmarshalJSON(raw []byte) error {
+	if string(raw) == "true" {
+		return nil
+	}
+	type plain schema
+	return json.Unmarshal(raw, (*plain)(s))
+}
+
+// objects are those of the JSON Schema.
+func objects(t *testing.T) []object {
+	t.Helper()
+	raw, err := flows.JSONSchema()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var top, field schema
+	if err := json.Unmarshal(raw, &top); err != nil {
+		t.Fatal(err)
+	}
+	if err := json.Unmarshal(top.Properties["state"].AdditionalProperties, &field); err != nil {
+		t.Fatal(err)
+	}
+	all := []object{
+		top.object("Top of the file"), field.object("State"),
+		top.Properties["limits"].object("Limits"), top.Properties["concurrency"].object("Concurrency"),
+		top.Properties["edges"].Items.object("Edges"),
+	}
+	for _, node := range top.Properties["nodes"].Items.OneOf {
+		kind := node.Properties["kind"].Const
+		if kind == "step" {
+			all = append(all, node.Properties["budget"].object("Budget"), node.Properties["retry"].object("Retry"))
+		}
+		o := node.object("`" + kind + "`")
+		o.words = append(o.words, kind)
+		all = append(all, o)
+	}
+	for _, o := range all {
+		if len(o.keys) == 0 {
+			t.Fatalf("the schema has no keys for %s: the walk is broken", o.section)
+		}
+	}
+	return all
+}
+
+func (s schema) object(section string) object {
+	o := object{section: section, keys: slices.Sorted(maps.Keys(s.Properties))}
+	for _, p := range s.Properties {
+		o.words = append(o.words, p.Enum...)
+		if p.Items != nil {
+			o.words = append(o.words, p.Items.Enum...)
+		}
+	}
+	return o
+}
+
+// Every key of the format is explained in the section of the guide that is
+// about its mapping, with every word that its value may be.
+func TestGuideExplainsEveryKey(t *testing.T) {
+	t.Parallel()
+	text := map[string]string{}
+	for _, s := range docs.Sections(read(t, "flows.md")) {
+		if text[s.Title] != "" {
+			t.Errorf("two sections are called %s", s.Title)
+		}
+		text[s.Title] = s.Text
+	}
+	nodes, ok := text["Nodes"]
+	if !ok {
+		t.Fatal("there is no section Nodes")
+	}
+	for _, o := range objects(t) {
+		section, ok := text[o.section]
+		if !ok {
+			t.Errorf("there is no section %s", o.section)
+			continue
+		}
+		for _, word := range append(o.keys, o.words...) {
+			if !strings.Contains(section, "`"+word+"`") && !strings.Contains(o.section, "`"+word+"`") && (word != "id" && word != "kind" || !strings.Contains(nodes, "`"+word+"`")) {
+				t.Errorf("the section %s does not explain `%s`", o.section, word)
+			}
+		}
+	}
+}
+
+// Every problem code stands in the guide with what to do about it, and no
+// other does.
+func TestGuideExplainsEveryCode(t *testing.T) {
+	t.Parallel()
+	_, page, ok := strings.Cut(read(t, "flows.md"), "\n## Problem codes\n")
+	if !ok {
+		t.Fatal("there is no section Problem codes")
+	}
+	found := map[string]string{}
+	for _, m := range regexp.MustCompile("(?m)^\\| `([a-z-]+)` \\| (.+?) \\| (.+) \\|$").FindAllStringSubmatch(page, -1) {
+		if strings.TrimSpace(m[3]) == "" {
+			t.Errorf("nothing says what to do about %s", m[1])
+		}
+		found[m[1]] = m[2]
+	}
+	if diff := cmp.Diff(flows.Codes(), found); diff != "" {
+		t.Errorf("codes (-program +guide):\n%s", diff)
+	}
+}
+
+// Every outcome of the program stands in the guide's table of them.
+func TestGuideExplainsEveryOutcome(t *testing.T) {
+	t.Parallel()
+	page := read(t, "flows.md")
+	for _, o := range []flows.Outcome{
+		flows.OK, flows.Failed, flows.Timeout, flows.Budget, flows.Denied, flows.Exhausted, flows.Skipped, flows.Stopped,
+	} {
+		if !strings.Contains(page, "| `"+string(o)+"` | ") {
+			t.Errorf("no row explains the outcome %s", o)
+		}
+	}
+}
+
+// Every command about flows and runs is in the guide, and no other.
+func TestGuideNamesEveryCommand(t *testing.T) {
+	t.Parallel()
+	page := read(t, "flows.md")
+	named := map[string]bool{}
+	for _, m := range regexp.MustCompile("`pipelinebot (flow|runs) ([a-z]+)").FindAllStringSubmatch(page, -1) {
+		named[m[1]+" "+m[2]] = true
+	}
+	for _, group := range []string{"flow", "runs"} {
+		for _, name := range subcommands(t, group) {
+			if !named[group+" "+name] {
+				t.Errorf("the guide does not name `pipelinebot %s %s`", group, name)
+			}
+			delete(named, group+" "+name)
+		}
+	}
+	for name := range named {
+		t.Errorf("the guide names `pipelinebot %s`, which there is not", name)
+	}
+}
+
+// subcommands reads a command's help.
+func subcommands(t *testing.T, group string) []string {
+	t.Helper()
+	var out bytes.Buffer
+	none := func(string) (string, bool) { return "", false }
+	if code := cli.Main(t.Context(), []string{group, "--help"}, cli.IO{In: strings.NewReader(""), Out: &out, Err: &out, Env: none}); code != cli.ExitOK {
+		t.Fatalf("%s --help ends with %d: %s", group, code, out.String())
+	}
+	_, list, ok := strings.Cut(out.String(), "Available Commands:\n")
+	if !ok {
+		t.Fatalf("%s --help lists no commands: %s", group, out.String())
+	}
+	var names []string
+	for line := range strings.Lines(list) {
+		fields := strings.Fields(line)
+		if len(fields) == 0 {
+			break
+		}
+		names = append(names, fields[0])
+	}
+	if len(names) < 2 {
+		t.Fatalf("only %v found: the walk is broken", names)
+	}
+	return names
+}
+
+// Links within docs/ lead somewhere.
+func TestLinksOfThePages(t *testing.T) {
+	t.Parallel()
+	link := regexp.MustCompile(`\]\(([^)#\s]*)(#[^)\s]+)?\)`)
+	for _, name := range []string{"flows.md", "actions.md", "benchmarks.md"} {
+		page := read(t, name)
+		for _, m := range link.FindAllStringSubmatch(page, -1) {
+			target, anchor := m[1], strings.TrimPrefix(m[2], "#")
+			if strings.Contains(target, "://") {
+				continue
+			}
+			text := page
+			if target != "" {
+				raw, err := os.ReadFile(filepath.Join("..", "..", "docs", filepath.FromSlash(target)))
+				if err != nil && !errors.Is(err, io.EOF) {
+					t.Errorf("%s links to %s: %v", name, target, err)
+					continue
+				}
+				text = string(raw)
+			}
+			if anchor != "" && !slices.ContainsFunc(docs.Sections(text), func(s docs.Section) bool { return docs.Anchor(s.Title) == anchor }) {
+				t.Errorf("%s links to #%s, which is no heading", name, anchor)
+			}
+		}
+	}
+}
