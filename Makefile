@@ -15,7 +15,7 @@ check: ## What CI does, without the race detector
 	RACE= .ci/run
 
 generate: ## Rewrite the files made from code: docs, schemas, golden files
-	go test ./labels ./internal/config ./flows ./phases/triage ./phases/plan ./phases/implement ./phases/review ./phases/status ./internal/coverage -update
+	go test ./labels ./internal/config ./flows ./phases/triage ./phases/plan ./phases/implement ./phases/review ./phases/status ./internal/coverage ./internal/docs -update
 
 fuzz: ## Fuzz every parser for 20 s each
 	.ci/fuzz 20s
