@@ -44,8 +44,8 @@ type raw = json.RawMessage
 
 type action = func(context.Context, flows.Call) (flows.Result, error)
 
-// newWorld has the actions t.step, t.gate, t.effect and t.last, which run the
-// script of their node.
+// newWorld has the actions t.step, t.gate, t.read, t.effect, t.last and that of
+// commands, which run the script of their node.
 func newWorld(t testing.TB, script map[string]action) *world {
 	t.Helper()
 	w := &world{t: t, clock: clock.NewFake(start()), reg: &flows.Registry{}, script: script}
@@ -65,6 +65,8 @@ func (w *world) register(version string) {
 		flows.Action{Name: "t.gate", Version: version, Run: w.run, ReadOnly: true, Outcomes: outcomes},
 		flows.Action{Name: "t.effect", Version: version, Run: w.run, Effects: true},
 		flows.Action{Name: "t.last", Version: version, Run: w.run, Effects: true},
+		flows.Action{Name: "t.read", Version: version, Run: w.run, ReadOnly: true, CheckWith: anything, Outcomes: outcomes},
+		flows.Action{Name: flows.CommandAction, Version: version, Run: w.run, CheckWith: anything, Outcomes: []flows.Outcome{flows.Failed, flows.Timeout}},
 	); err != nil {
 		w.t.Fatal(err)
 	}
