@@ -31,11 +31,5 @@ func (p *player) tellParent(ctx context.Context, run checkpoints.Run) error {
 	if run.Parent == "" {
 		return nil
 	}
-	e, ok := any(p.engine).(interface {
-		ChildEnded(context.Context, checkpoints.Run) error
-	})
-	if !ok {
-		return errors.New("no children yet")
-	}
-	return e.ChildEnded(ctx, run)
+	return p.engine.ChildEnded(ctx, run)
 }
