@@ -117,7 +117,7 @@ func newLoader(r *reader, o LoadOptions) *loader {
 		reader: r, opts: o, reg: o.Registry, ids: map[string]*rawNode{}, fanoutOf: map[string]*rawNode{}, specs: map[Kind]kindSpec{}, before: len(r.problems),
 		flow: &Flow{
 			byKey: map[string]*Field{}, byID: map[string]*Node{}, out: map[string][]*Edge{}, actions: map[string]string{},
-			children: map[string]*Flow{},
+			children: map[string]*Flow{}, fanoutOf: map[string]string{},
 		},
 	}
 }
@@ -263,6 +263,9 @@ func (l *loader) finish() {
 	}
 	for i := range f.nodes {
 		f.byID[f.nodes[i].ID] = &f.nodes[i]
+		for _, id := range f.nodes[i].Branches {
+			f.fanoutOf[id] = f.nodes[i].ID
+		}
 	}
 	for _, e := range l.edges {
 		f.edges = append(f.edges, e.Edge)

@@ -40,6 +40,8 @@ type Flow struct {
 	children map[string]*Flow
 	depth    int
 
+	// fanoutOf is the fanout of a branch.
+	fanoutOf   map[string]string
 	byKey      map[string]*Field
 	byID       map[string]*Node
 	out        map[string][]*Edge
@@ -248,6 +250,9 @@ func (f *Flow) Out(id string) []*Edge { return f.out[id] }
 // Lookup returns a node by id without copying it, nil when there is none. It
 // must not be changed.
 func (f *Flow) Lookup(id string) *Node { return f.byID[id] }
+
+// FanoutOf is the fanout of which a node is a branch, "" for other nodes.
+func (f *Flow) FanoutOf(id string) string { return f.fanoutOf[id] }
 
 // FieldRef returns a state field without copying it, nil when there is none.
 // It must not be changed.

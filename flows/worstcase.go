@@ -53,7 +53,7 @@ func WorstCase(f *Flow) Spend {
 	for i := range f.nodes {
 		n := &f.nodes[i]
 		times := visits[n.ID]
-		if !f.isBranch(n.ID) {
+		if f.fanoutOf[n.ID] == "" {
 			s.Steps = plus(s.Steps, times)
 		}
 		if c, ok := f.children[n.Child]; ok && n.Kind == Subflow {
@@ -124,10 +124,6 @@ func apart(of []ApartSpend, times int64) []ApartSpend {
 		of[i].Runs = by(of[i].Runs, times)
 	}
 	return of
-}
-
-func (f *Flow) isBranch(id string) bool {
-	return slices.ContainsFunc(f.nodes, func(n Node) bool { return slices.Contains(n.Branches, id) })
 }
 
 // mostVisits is how often each node can be entered: once on the way from the
