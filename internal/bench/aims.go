@@ -33,8 +33,8 @@ func Aims() []Aim {
 	return append(
 		aims,
 		Aim{What: "64 runs at once, FULL", Of: Figure{"Together/FULL", "nodes/s"}, Unit: "nodes/s", AtLeast: limit(5000)},
-		Aim{What: "a node without a store", Of: Figure{"flows/engine.NoStore", "ns/node"}, Unit: "µs", Scale: 1e-3, AtMost: limit(1.5)},
-		Aim{What: "allocations a node without a store", Of: Figure{"flows/engine.NoStore", "allocs/node"}, Unit: "allocations", AtMost: limit(10)},
+		Aim{What: "a node without a store", Of: Figure{"flows/engine.WalkNoStore", "ns/node"}, Unit: "µs", Scale: 1e-3, AtMost: limit(1.5)},
+		Aim{What: "allocations a node without a store", Of: Figure{"flows/engine.WalkNoStore", "allocs/node"}, Unit: "allocations", AtMost: limit(10)},
 		Aim{What: "on disk a node that rewrites 2 KB of state", Of: Figure{"Sequence/FULL/rewritten/pipelinebot", "disk-B/node"}, Unit: "bytes", AtMost: limit(3072)},
 		Aim{What: "the same in LangGraph.js", Of: Figure{"Sequence/FULL/rewritten/langgraph", "disk-B/node"}, Unit: "bytes"},
 		Aim{What: "on disk a node that keeps 2 KB of state", Of: Figure{"Sequence/FULL/kept/pipelinebot", "disk-B/node"}, Unit: "bytes", AtMost: limit(3072)},

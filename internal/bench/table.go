@@ -31,6 +31,11 @@ func Markdown(r Results) string {
 		value := "–"
 		if v, ok := a.Value(r); ok {
 			value = number(v) + " " + a.Unit
+			if a.Per != (Figure{}) {
+				of, _ := r.Median(a.Of)
+				per, _ := r.Median(a.Per)
+				value += fmt.Sprintf(" (%s to %s %s)", number(of), number(per), a.Of.Unit)
+			}
 		}
 		fmt.Fprintf(&b, "| %s | %s | %s | %s |\n", a.What, a.text(), value, mark(a.Met(r)))
 	}
