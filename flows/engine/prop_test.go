@@ -80,7 +80,12 @@ func TestFlowsMeanWhatTheInterpreterSays(t *testing.T) {
 	}
 	eachFlow(t, n, false, func(t *testing.T, _ uint64, f *propFlow) {
 		want, w := f.interpret(f.input), newPropWorld(t, f)
-		got, err := w.play(0, false)
+		loaded, err := w.load()
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		got, err := w.play(loaded, 0, false)
 		if err != nil {
 			t.Error(err)
 			return
@@ -113,7 +118,12 @@ func TestFlowsMeanTheSameOverCrashes(t *testing.T) {
 	}
 	eachFlow(t, n, true, func(t *testing.T, _ uint64, f *propFlow) {
 		want, w := f.interpret(f.input), newPropWorld(t, f)
-		if _, err := w.play(0, false); err != nil {
+		loaded, err := w.load()
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		if _, err := w.play(loaded, 0, false); err != nil {
 			t.Error(err)
 			return
 		}
@@ -123,7 +133,7 @@ func TestFlowsMeanTheSameOverCrashes(t *testing.T) {
 					continue // a read that took effect is one that did not
 				}
 				w := newPropWorld(t, f)
-				got, err := w.play(i+1, after)
+				got, err := w.play(loaded, i+1, after)
 				if err != nil {
 					t.Errorf("death at call %d, after it: %t: %v", i+1, after, err)
 					return

@@ -20,11 +20,12 @@ import (
 )
 
 // quick is a clock on which short timers fire at once and long ones never:
-// pauses between attempts take no time, and nothing times out.
+// pauses between attempts take no time, and nothing times out. Nor is an
+// action that was cancelled left behind: it would go on after its process.
 type quick struct{ *clock.Fake }
 
 func (q quick) NewTimer(d time.Duration) clock.Timer {
-	if d <= 30*time.Second {
+	if d <= 30*time.Second && d != engine.Grace {
 		return q.Fake.NewTimer(0)
 	}
 	return noTimer{}
@@ -180,14 +181,19 @@ func (w *propWorld) engine() *engine.Engine {
 	})
 }
 
-// play starts a run, walks it to its end over everything that happens on the
-// way, and says what it came to. at, when not 0, is the call of the store at
-// which the process dies once.
-func (w *propWorld) play(at int, after bool) (*propEnd, error) {
+// load reads the flow as a file.
+func (w *propWorld) load() (*flows.Flow, error) {
 	f, problems := flows.Load(w.flow.name, []byte(w.flow.yaml()), w.reg)
 	if err := problems.Err(); err != nil {
 		return nil, fmt.Errorf("a valid flow was refused: %w", err)
 	}
+	return f, nil
+}
+
+// play starts a run of the loaded flow, walks it to its end over everything that happens on the
+// way, and says what it came to. at, when not 0, is the call of the store at
+// which the process dies once.
+func (w *propWorld) play(f *flows.Flow, at int, after bool) (*propEnd, error) {
 	input := map[string]any{}
 	for key, v := range w.flow.input {
 		input[key] = v
