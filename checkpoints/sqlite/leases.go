@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/pipelinebot/pipelinebot/checkpoints"
-	"github.com/pipelinebot/pipelinebot/internal/queue"
 )
 
 // Claim implements checkpoints.Leases.
@@ -69,52 +68,6 @@ func (s *Store) Release(ctx context.Context, l checkpoints.Lease) error {
 		}
 		return t.leave(l.RunID, p, p.rest())
 	})
-}
-
-// Sweep implements checkpoints.Leases. A run that is swept becomes Ready (or
-// Ending), so that the next sweep leaves it alone until its token is aged.
-func (s *Store) Sweep(ctx context.Context, age time.Duration) (n int, err error) {
-	err = s.write(ctx, func(t *tx) error {
-		aged := t.at.Add(-age).UnixMicro()
-		// What is aged is found before what is over gets a fresh token.
-		lost, err := collect(t.ctx, t, scanToken, `SELECT 'run', id, epoch FROM runs
-			WHERE status IN ('ready', 'ending') AND owner = '' AND token_at <= ? ORDER BY n`, aged)
-		if err != nil {
-			return fmt.Errorf("finding lost tokens of runs: %w", err)
-		}
-		over, err := collect(t.ctx, t, scanToken, `
-			UPDATE runs SET status = iif(ended, 'ending', 'ready'), epoch = epoch + 1, owner = '', lease_until = 0,
-				token_at = ?1, updated_at = ?1
-			WHERE n IN (SELECT n FROM runs WHERE owner <> '' AND lease_until <= ?1
-				UNION SELECT n FROM runs WHERE status = 'waiting' AND wait_until > 0 AND wait_until <= ?1)
-			RETURNING 'run', id, epoch`, t.now)
-		if err != nil {
-			return fmt.Errorf("ending leases and waits that are over: %w", err)
-		}
-		pending, err := collect(t.ctx, t, scanToken, `SELECT 'event', id, 0 FROM inbox
-			WHERE decision = '' AND token_at <= ? ORDER BY n`, aged)
-		if err != nil {
-			return fmt.Errorf("finding lost tokens of the inbox: %w", err)
-		}
-		if _, err := t.exec(`UPDATE runs SET token_at = ? WHERE status IN ('ready', 'ending') AND owner = '' AND token_at <= ?`, t.now, aged); err != nil {
-			return fmt.Errorf("dating tokens of runs: %w", err)
-		}
-		if _, err := t.exec(`UPDATE inbox SET token_at = ? WHERE decision = '' AND token_at <= ?`, t.now, aged); err != nil {
-			return fmt.Errorf("dating tokens of the inbox: %w", err)
-		}
-		t.tokens = append(append(over, lost...), pending...)
-		n = len(t.tokens)
-		return nil
-	})
-	if err != nil {
-		return 0, err
-	}
-	return n, nil
-}
-
-func scanToken(row scanner) (t queue.Token, err error) {
-	err = row.Scan(&t.Kind, &t.ID, &t.Epoch)
-	return t, err
 }
 
 // ExpireAll implements checkpoints.Leases. The epochs rise, so that the
