@@ -177,9 +177,9 @@ func (n *Node) what() string {
 	case Loop:
 		return fmt.Sprintf("loop, at most %d", n.Max)
 	case Wait:
-		return fmt.Sprintf("wait for %s, %s at most", n.Event, n.Expires)
+		return fmt.Sprintf("wait for %s, %s at most", n.Event, duration(n.Expires))
 	case Approval:
-		return fmt.Sprintf("approval by %s, %s at most", strings.Join(n.Approvers, " or "), n.Expires)
+		return fmt.Sprintf("approval by %s, %s at most", strings.Join(n.Approvers, " or "), duration(n.Expires))
 	case Command:
 		return "command " + strings.Join(n.Argv, " ")
 	case Fanout:
