@@ -106,7 +106,7 @@ func TestLoadGood(t *testing.T) {
 // and what is wrong stands in the lines that end with "# bad".
 //
 // Covers: HF14, VK2, VK4, VK5, VK8, VK10, VK11, VK12, VK14, AR2, AR9, AR29,
-// AR34, CN8, CN11, CN12, CN16, CN17, CN18, CN30, BL3.
+// AR24, AR34, CN8, CN11, CN12, CN16, CN17, CN18, CN30, BL3, VK9.
 func TestLoadBad(t *testing.T) {
 	t.Parallel()
 	opts := testOptions(t)
