@@ -164,6 +164,7 @@ func TestTheLockKnowsFilesByTwoNames(t *testing.T) {
 	says(t, err, "first", strconv.Itoa(os.Getpid()))
 }
 
+// Covers: BL20.
 func TestReadOnlyWritesNothing(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "runs.db")

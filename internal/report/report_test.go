@@ -280,6 +280,7 @@ func TestStalePost(t *testing.T) {
 	}
 }
 
+// Covers: BL20, BL28.
 func TestViews(t *testing.T) {
 	t.Parallel()
 	until := time.Date(2026, 3, 2, 9, 0, 0, 0, time.UTC)
