@@ -126,7 +126,7 @@ func TestFanoutParallel(t *testing.T) {
 func TestOptionalBranch(t *testing.T) {
 	t.Parallel()
 	for name, fail := range map[string]action{
-		"failed: boom": func(context.Context, flows.Call) (flows.Result, error) { return flows.Result{}, errors.New("boom") },
+		"failed: boom":                    func(context.Context, flows.Call) (flows.Result, error) { return flows.Result{}, errors.New("boom") },
 		"failed: the action panicked: oh": func(context.Context, flows.Call) (flows.Result, error) { panic("oh") },
 		"failed: a branch can't stop the flow, and it wants to: x: y": func(context.Context, flows.Call) (flows.Result, error) {
 			return flows.Result{Stop: &flows.Stop{Code: "x", Reason: "y"}}, nil
