@@ -68,7 +68,8 @@ func eachFlow(t *testing.T, n int, crash bool, play func(t *testing.T, seed uint
 // Random flows of every kind of node come to what a plain interpreter says:
 // the same end, state and path, each action called as often as it must be.
 //
-// Covers: HF1, HF5, HF6, CN10, CN19, BL30.
+// Covers: HF1, HF4, HF5, HF6, CN10, CN13, CN14, CN19, VK6, VK19, AR6, BL2, BL7,
+// BL30, NX15.
 func TestFlowsMeanWhatTheInterpreterSays(t *testing.T) {
 	t.Parallel()
 	n := 10_000
