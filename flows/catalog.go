@@ -42,6 +42,8 @@ type Entry struct {
 	Wins bool `json:"wins"`
 	flow *Flow
 	src  []byte
+	// source is the place of the source among the sources.
+	source int
 	// state is 0 for not loaded, 1 for being loaded, 2 for done.
 	state int
 }
@@ -56,10 +58,13 @@ type Catalog struct{ entries []Entry }
 // source without its folder is empty. A subflow finds the flows that win.
 func NewCatalog(reg *Registry, sources ...Source) (*Catalog, error) {
 	c := &Catalog{}
-	for _, s := range sources {
+	for i, s := range sources {
 		found, err := readSource(s)
 		if err != nil {
 			return nil, err
+		}
+		for j := range found {
+			found[j].source = i
 		}
 		c.entries = append(c.entries, found...)
 	}
@@ -173,7 +178,9 @@ func nameOfFile(file string) string {
 func (c *Catalog) List() []Entry { return slices.Clone(c.entries) }
 
 // Get returns the flow that wins a name. An invalid one is an error that
-// holds its Problems, an unknown one is ErrNoFlow.
+// holds its Problems, an unknown one is ErrNoFlow. One that a file which
+// can't be read might win over is an error too: nobody knows what that is
+// called.
 func (c *Catalog) Get(name string) (*Flow, error) {
 	var names []string
 	for _, e := range c.entries {
@@ -182,12 +189,26 @@ func (c *Catalog) Get(name string) (*Flow, error) {
 		case e.Name == name && e.flow == nil:
 			return nil, fmt.Errorf("flow %s from %s is invalid: %w", name, e.Source, e.Problems)
 		case e.Name == name:
+			if hidden := c.hidden(e); hidden != nil {
+				return nil, fmt.Errorf("flow %s: what is in a file that can't be read may be meant instead: %w", name, hidden)
+			}
 			return e.flow, nil
 		default:
 			names = append(names, e.Name)
 		}
 	}
 	return nil, noFlow(fmt.Sprintf("no flow is called %q (%s)", name, cmp.Or(didYouMean(name, names), "see the list of flows")))
+}
+
+// hidden is why a file can't be read that might hold a flow of the same name
+// and win over e.
+func (c *Catalog) hidden(e Entry) Problems {
+	for _, other := range c.entries {
+		if other.source >= e.source && len(other.Problems) > 0 && other.Problems[0].Code == "unreadable" {
+			return other.Problems
+		}
+	}
+	return nil
 }
 
 // noFlow is an ErrNoFlow in words.

@@ -92,6 +92,17 @@ func TestCatalogUnreadable(t *testing.T) {
 	if _, err := c.Get("linear"); err == nil || !strings.Contains(err.Error(), "linear.yaml:1:1: unreadable: the file can't be read: it is no regular file") {
 		t.Errorf("got %v, want an error that names the pipe", err)
 	}
+	// Any name might stand in a file that can't be read.
+	c, err = NewCatalog(testRegistry(t),
+		Source{Name: "built in", Files: map[string][]byte{"linear.yaml": readFile(t, "testdata/flows/good/linear.yaml")}},
+		Source{Name: "mine", FS: fstest.MapFS{"mine.yaml": {Mode: fs.ModeNamedPipe | 0o600}}},
+	)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := c.Get("linear"); err == nil || !strings.Contains(err.Error(), "mine.yaml:1:1: unreadable") {
+		t.Errorf("got %v, want an error that names the file which may be meant", err)
+	}
 }
 
 // A subflow finds the flow that wins its name; an unknown, broken or circular

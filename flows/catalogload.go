@@ -72,6 +72,9 @@ func (c *catalogLoader) child(name string) (*Flow, error) {
 	}
 	c.entry(i)
 	e := &c.entries[i]
+	if hidden := c.hidden(*e); e.flow != nil && hidden != nil {
+		return nil, hidden
+	}
 	for _, p := range e.Problems {
 		if p.Code == "subflow-recursion" {
 			return nil, fmt.Errorf("%w: %s", ErrRecursion, p.Msg)

@@ -273,10 +273,19 @@ func (l *loader) finish() {
 	for i := range f.edges {
 		f.out[f.edges[i].From] = append(f.out[f.edges[i].From], &f.edges[i])
 	}
-	if err := f.freeze(); err != nil {
-		l.add(place{1, 1, ""}, "bad-value", "", "the flow can't be written in its canonical form: %v", err)
-	} else if len(f.definition) > maxDefinition {
-		l.add(at(l.top.at, ""), "too-large", "let fewer flows be its children", "with its children the flow has %d bytes, the limit is %d", len(f.definition), maxDefinition)
+	size := 0
+	for _, child := range f.children {
+		size += len(child.definition)
+	}
+	if size <= maxDefinition {
+		if err := f.freeze(); err != nil {
+			l.add(place{1, 1, ""}, "bad-value", "", "the flow can't be written in its canonical form: %v", err)
+			return
+		}
+		size = len(f.definition)
+	}
+	if size > maxDefinition {
+		l.add(at(l.top.at, ""), "too-large", "let fewer flows be its children", "with its children the flow has more than %d bytes", maxDefinition)
 	}
 }
 
