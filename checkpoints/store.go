@@ -144,7 +144,9 @@ type Runs interface {
 	Accept(ctx context.Context, runID string, actions map[string]string, by string) error
 	// Prune deletes final runs with all that hangs on them, children after
 	// their parents, and returns how many; and inbox rows. What runs have
-	// cost, their triggers and the versions of flows stay.
+	// cost, their triggers and the versions of flows stay. So as to hold
+	// nobody up it may take several transactions: with an error it returns
+	// how many runs it has deleted before.
 	Prune(ctx context.Context, r Retention) (int, error)
 }
 

@@ -129,7 +129,7 @@ func park(b *testing.B, path string, n int) {
 
 // multiply adds n rows like the only one of a table, with some columns as
 // expressions over i, which counts from 1.
-func multiply(b *testing.B, tx *sql.Tx, table string, n int, other map[string]string) {
+func multiply(b testing.TB, tx *sql.Tx, table string, n int, other map[string]string) {
 	b.Helper()
 	rows, err := tx.QueryContext(b.Context(), `SELECT name FROM pragma_table_info(?)`, table)
 	if err != nil {
