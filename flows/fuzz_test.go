@@ -2,8 +2,10 @@ package flows
 
 import (
 	"bytes"
+	"encoding/json"
 	"strings"
 	"testing"
+	"unicode/utf8"
 )
 
 // Load never panics, and what it accepts has a canonical form that it accepts
@@ -14,23 +16,31 @@ func FuzzLoad(f *testing.F) {
 			f.Add(readFile(f, file))
 		}
 	}
-	reg := testRegistry(f)
+	opts := testOptions(f)
+	reg := opts.Registry
 	f.Fuzz(func(t *testing.T, src []byte) {
-		flow, problems := Load("fuzz.yaml", src, reg)
+		flow, problems := LoadWith("fuzz.yaml", src, opts)
 		if (flow == nil) == (len(problems) == 0) {
 			t.Fatalf("flow %v with problems %v", flow, problems)
 		}
 		if flow == nil {
 			return
 		}
-		again, problems := Load("definition", flow.Definition(), reg)
+		again, problems := LoadWith("definition", flow.Definition(), LoadOptions{Registry: reg, frozen: true})
 		if err := problems.Err(); err != nil {
 			t.Fatalf("the canonical form is refused: %v\n%s", err, flow.Definition())
+		}
+		if _, err := Thaw(flow.Definition(), flow.Hash(), flow.Actions(), reg); err != nil {
+			t.Fatalf("thawing: %v", err)
 		}
 		if !bytes.Equal(again.Definition(), flow.Definition()) {
 			t.Fatalf("the canonical form is not stable:\n%s\n%s", flow.Definition(), again.Definition())
 		}
-		_, _ = Mermaid(flow), Layers(flow)
+		path := MarkPath([]string{flow.Entry(), flow.Sink()}, flow.Sink())
+		_, _, _ = Mermaid(flow, path), Layers(flow), SVG(flow, path)
+		if s := WorstCase(flow); s.Steps < 1 || s.Wall < 0 && s.Wall != Unbounded {
+			t.Fatalf("worst case %+v", s)
+		}
 	})
 }
 
@@ -91,9 +101,22 @@ func FuzzTemplate(f *testing.F) {
 		if err != nil {
 			t.Skip()
 		}
-		out, err := Expand(with, s, RunInfo{ID: "r1"})
+		run := RunInfo{ID: "r1"}
+		out, err := Expand(with, s, run)
 		if err == nil && len(out) == 0 {
 			t.Fatal("nothing came out")
+		}
+		// Both ways of expanding agree, and what was inserted stays as it was.
+		got, textErr := ExpandText(src, s, run)
+		if !utf8.ValidString(src) || !utf8.ValidString(value) {
+			return
+		}
+		var want struct{ X string }
+		if (err == nil) != (textErr == nil) || err == nil && (json.Unmarshal(out, &want) != nil || want.X != got) {
+			t.Fatalf("%q with %q: %s (%v) or %q (%v)", src, value, out, err, got, textErr)
+		}
+		if err == nil && src == "{{state.s}}" && value != "" && got != value {
+			t.Fatalf("%q became %q", value, got)
 		}
 	})
 }
