@@ -16,6 +16,9 @@ type About struct {
 	// JSON. Both are empty for actions that take none.
 	With    []Key
 	Example string
+	// Ends are the results with which an action for flows of one's own may end
+	// the flow.
+	Ends []string
 }
 
 // Key is one key of an action's `with`.
@@ -47,6 +50,9 @@ func Actions(reg *flows.Registry, about map[string]About) (string, error) {
 					bad("the example of %s lacks %s", name, key.Name)
 				}
 			}
+		}
+		if !ofPhase(name) && slices.Contains(a.Writes, "result") != (len(entry.Ends) > 0 || takes(entry, "result")) {
+			bad("%s writes result or does not, and the results with which it ends the flow say otherwise", name)
 		}
 		if ofPhase(name) {
 			phases = append(phases, name)
@@ -91,13 +97,17 @@ What ` + "`uses:`" + ` of a [flow](flows.md) may name. An action is code of the 
 - **Reads** and **writes** are state fields. A flow must declare them in ` + "`state`" + `; ` + "`in`" + ` and ` + "`writes`" + ` of the node may be left out then. Where an action reads or writes *what the node says*, the node must say it.
 - **Outcomes** are those beside ` + "`ok` `failed` `timeout` `budget-exhausted`" + `, which every action may have.
 
-An action that writes ` + "`result`" + ` may end the flow early. The words it may write must be among the values of ` + "`result`" + `.
+An action that writes ` + "`result`" + ` may end the flow early, for instance when the forge refuses something that no repetition mends. The results it may end with must be among the values of the flow's ` + "`result`" + `, and the flow needs ` + "`stop`" + `.
 `
 
 const (
 	ofOwn    = "They share their state fields with the four phases, so that a flow made of them may stand in a phase's place."
 	ofPhases = "The parts of the built-in flows, for flows that replace one. They read and write each other's fields; begin with the built-in flow, not with an empty file."
 )
+
+func takes(a About, key string) bool {
+	return slices.ContainsFunc(a.With, func(k Key) bool { return k.Name == key })
+}
 
 func ofPhase(name string) bool {
 	return slices.ContainsFunc([]string{"triage.", "plan.", "implement.", "review."}, func(p string) bool { return strings.HasPrefix(name, p) })
@@ -119,6 +129,9 @@ func action(b *strings.Builder, a flows.Action, about About) {
 			words = append(words, "`"+string(o)+"`")
 		}
 		fmt.Fprintf(b, "- outcomes %s\n", strings.Join(words, " "))
+	}
+	if len(about.Ends) > 0 {
+		fmt.Fprintf(b, "- may end the flow with the result %s\n", "`"+strings.Join(about.Ends, "` `")+"`")
 	}
 	if len(about.With) == 0 {
 		b.WriteString("- takes no `with`\n")

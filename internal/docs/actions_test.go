@@ -42,7 +42,7 @@ func TestActionsPageBites(t *testing.T) {
 	takes := func(raw json.RawMessage) error { return flows.CheckWith[struct{ A int }](raw) }
 	reg := &flows.Registry{}
 	if err := reg.Add(
-		flows.Action{Name: "a.plain", Version: "1", Run: none},
+		flows.Action{Name: "a.plain", Version: "1", Run: none, Writes: []string{}},
 		flows.Action{Name: "a.with", Version: "1", Run: none, CheckWith: takes},
 	); err != nil {
 		t.Fatal(err)
@@ -59,6 +59,7 @@ func TestActionsPageBites(t *testing.T) {
 		{"with of none", map[string]docs.About{"a.plain": with, "a.with": with}, "a.plain takes no with"},
 		{"no with", map[string]docs.About{"a.plain": {}, "a.with": {}}, "a.with takes a with"},
 		{"refused", map[string]docs.About{"a.plain": {}, "a.with": {With: with.With, Example: `{"A": "x"}`}}, "refuses its example"},
+		{"ends", map[string]docs.About{"a.plain": {What: "x", Ends: []string{"closed"}}, "a.with": with}, "a.plain writes result or does not"},
 		{"absent key", map[string]docs.About{"a.plain": {}, "a.with": {With: []docs.Key{{Name: "B"}}, Example: `{"A": 1}`}}, "lacks B"},
 	}
 	for _, tt := range tests {

@@ -104,6 +104,30 @@ func TestGuidesFlowsArePlayed(t *testing.T) {
 	}
 }
 
+// A flow of the guide has a result for each early end of its actions, and the
+// edge for it.
+func TestGuidesFlowsMayEndEarly(t *testing.T) {
+	t.Parallel()
+	about := docs.Abouts()
+	for _, whole := range examples(t) {
+		all := []*flows.Flow{whole}
+		for _, name := range whole.Children() {
+			child, _ := whole.Child(name)
+			all = append(all, child)
+		}
+		for _, f := range all {
+			result, _ := f.Field("result")
+			for _, n := range f.Nodes() {
+				for _, end := range about[n.Uses].Ends {
+					if !slices.Contains(result.Values, end) || !f.Stops() {
+						t.Errorf("flow %s: the action %s may end it with %s, which is no result of it, or it has no stop", f.Name(), n.Uses, end)
+					}
+				}
+			}
+		}
+	}
+}
+
 // Parts of flows in the guide have the keys of the format.
 func TestGuidesPartsAreYAMLOfTheFormat(t *testing.T) {
 	t.Parallel()
