@@ -3,7 +3,7 @@
 // this one for the demo.
 //
 // It must not judge what happened; package scenario does. It may import
-// internal/{app,config,mockworld/scenario}.
+// flows/templates and internal/{app,config,mockworld/scenario}.
 package replay
 
 import (
@@ -12,6 +12,7 @@ import (
 	"os"
 	"path/filepath"
 
+	"github.com/pipelinebot/pipelinebot/flows/templates"
 	"github.com/pipelinebot/pipelinebot/internal/mockworld/scenario"
 )
 
@@ -21,6 +22,8 @@ const (
 	envHook    = "PIPELINEBOT_REPLAY_WEBHOOK_SECRET"
 	envModel   = "PIPELINEBOT_REPLAY_MODEL_KEY"
 	configFile = "config.yaml"
+	// flowsDir is where flows made from templates are put.
+	flowsDir = "flows"
 )
 
 // settings is the configuration for a bot in a scenario's world, and the
@@ -57,6 +60,9 @@ func settings(b scenario.Bot) (config map[string]any, env map[string]string) {
 		},
 		"log": map[string]any{"level": "debug"},
 	}
+	if len(b.Templates) > 0 {
+		config["flows_dir"] = flowsDir
+	}
 	return scenario.Merge(config, b.Overrides), env
 }
 
@@ -76,9 +82,41 @@ func write(b scenario.Bot) (path string, env map[string]string, err error) {
 			return "", nil, fmt.Errorf("writing the App's key: %w", err)
 		}
 	}
+	if err := writeFiles(b); err != nil {
+		return "", nil, err
+	}
 	path = filepath.Join(b.Dir, configFile)
 	if err := os.WriteFile(path, text, 0o600); err != nil {
 		return "", nil, fmt.Errorf("writing the bot's configuration: %w", err)
 	}
 	return path, env, nil
+}
+
+// writeFiles puts the scenario's own files, and its flows made from templates,
+// beside the configuration.
+func writeFiles(b scenario.Bot) error {
+	files := map[string][]byte{}
+	for name, text := range b.Files {
+		files[name] = []byte(text)
+	}
+	for name, template := range b.Templates {
+		src, err := templates.New(template, name)
+		if err != nil {
+			return fmt.Errorf("making the flow %s: %w", name, err)
+		}
+		files[filepath.Join(flowsDir, name+".yaml")] = src
+	}
+	for name, content := range files {
+		if !filepath.IsLocal(filepath.FromSlash(name)) {
+			return fmt.Errorf("the file %q of the bot: want a path inside its folder", name)
+		}
+		path := filepath.Join(b.Dir, filepath.FromSlash(name))
+		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+			return fmt.Errorf("making the folder of %s: %w", name, err)
+		}
+		if err := os.WriteFile(path, content, 0o600); err != nil {
+			return fmt.Errorf("writing %s: %w", name, err)
+		}
+	}
+	return nil
 }
