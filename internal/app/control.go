@@ -15,7 +15,6 @@ import (
 	"github.com/pipelinebot/pipelinebot/internal/clock"
 	"github.com/pipelinebot/pipelinebot/internal/config"
 	"github.com/pipelinebot/pipelinebot/internal/forge"
-	"github.com/pipelinebot/pipelinebot/internal/queue/river"
 )
 
 // databaseFile is the store's file in the data folder.
@@ -26,6 +25,9 @@ type Reader interface {
 	Get(ctx context.Context, id string) (checkpoints.Run, error)
 	List(ctx context.Context, f checkpoints.Filter) ([]checkpoints.Run, error)
 	History(ctx context.Context, id string) ([]checkpoints.NodeRecord, error)
+	Branches(ctx context.Context, runID string) ([]checkpoints.BranchRecord, error)
+	Versions(ctx context.Context, flow string) ([]checkpoints.FlowVersion, error)
+	Audits(ctx context.Context, runID string) ([]checkpoints.AuditLine, error)
 	Inbox(ctx context.Context, limit int) ([]checkpoints.InboxEvent, error)
 	Received(ctx context.Context, id string) (checkpoints.InboxEvent, error)
 	Close() error
@@ -81,22 +83,6 @@ func FindRun(ctx context.Context, r Reader, id string) (checkpoints.Run, error) 
 		return run, fmt.Errorf("there is no run %q: %w", id, ErrNoRun)
 	}
 	return run, fmt.Errorf("%d runs match %q: %w", len(runs), id, ErrAmbiguous)
-}
-
-// Send puts an operator's event into the inbox, beside a daemon or for the
-// next one, and returns the row's id.
-func Send(ctx context.Context, cfg *config.Config, ev forge.Event) (rowID string, err error) {
-	store, err := sqlite.Open(ctx, sqlite.Options{Path: filepath.Join(cfg.DataDir, databaseFile), Mode: sqlite.Shared})
-	if err != nil {
-		return "", setup(err)
-	}
-	defer func() { _ = store.Close() }()
-	q, err := river.New(ctx, river.Options{DB: store.DB()})
-	if err != nil {
-		return "", err
-	}
-	store.SetEnqueuer(q.Enqueue)
-	return receive(ctx, store, ev)
 }
 
 // Receive puts an operator's event into the inbox of this program.

@@ -200,9 +200,7 @@ func (a *App) repos() []forge.Repo {
 // interest is the issues to watch although they may have no label: those with
 // an open run or a stop.
 func (a *App) interest(ctx context.Context) ([]forge.Ref, error) {
-	runs, err := a.store.List(ctx, checkpoints.Filter{Limit: 100_000, Statuses: []checkpoints.Status{
-		checkpoints.Queued, checkpoints.Ready, checkpoints.Running, checkpoints.Waiting, checkpoints.Halted, checkpoints.Ending,
-	}})
+	runs, err := a.store.List(ctx, checkpoints.Filter{Limit: 100_000, Statuses: open()})
 	if err != nil {
 		return nil, fmt.Errorf("looking for open runs: %w", err)
 	}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 
 	"github.com/pipelinebot/pipelinebot/checkpoints"
 	"github.com/pipelinebot/pipelinebot/flows"
@@ -32,20 +31,7 @@ func (r runFlows) Approvers(run checkpoints.Run) ([]string, bool) {
 
 // Fork implements dispatch.Flows.
 func (r runFlows) Fork(ctx context.Context, source checkpoints.Run, node string, edits map[string]json.RawMessage) (checkpoints.StartReq, error) {
-	return forkOf(ctx, r.engine, source, node, edits)
-}
-
-// forker is what forks runs.
-type forker interface {
-	Fork(ctx context.Context, source checkpoints.Run, node string, edits map[string]json.RawMessage) (checkpoints.StartReq, error)
-}
-
-func forkOf(ctx context.Context, e any, source checkpoints.Run, node string, edits map[string]json.RawMessage) (checkpoints.StartReq, error) {
-	f, ok := e.(forker)
-	if !ok {
-		return checkpoints.StartReq{}, fmt.Errorf("forking run %s: %w", source.ID, errors.ErrUnsupported)
-	}
-	return f.Fork(ctx, source, node, edits)
+	return r.engine.Fork(ctx, source, node, edits)
 }
 
 // Named implements handoff.Flows.

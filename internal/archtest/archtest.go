@@ -59,6 +59,7 @@ func Floors() map[string]int {
 		"phases/delivery":      22,
 		"phases/phasetest":     24,
 		"internal/flowscript":  25,
+		"internal/flowops":     25,
 		"internal/handoff":     25,
 		"internal/report":      25,
 
@@ -95,7 +96,7 @@ func Owners() map[string][]string {
 		"modernc.org/sqlite":                         {"checkpoints/sqlite", "internal/queue/river"},
 		"github.com/pressly/goose/v3":                {"checkpoints/sqlite"},
 		"github.com/riverqueue/river":                {"internal/queue/river"},
-		"go.yaml.in/yaml/v3":                         {"flows", "internal/config", "internal/strictyaml", "llm/cassette", "internal/mockworld/..."},
+		"go.yaml.in/yaml/v3":                         {"flows", "internal/config", "internal/flowops", "internal/strictyaml", "llm/cassette", "internal/mockworld/..."},
 		"github.com/expr-lang/expr":                  {"flows"},
 		"github.com/anthropics/anthropic-sdk-go/v2":  {"llm/anthropic"},
 		"github.com/sashabaranov/go-openai":          {"llm/openai"},

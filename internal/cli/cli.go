@@ -2,9 +2,10 @@
 // injected streams, --json everywhere.
 //
 // It must not decide anything about runs or issues. It may import
-// internal/{app,replay,demo,config,strictyaml,forge,mockworld} and
-// mockworld/scenario, the contracts checkpoints, flows and labels, and the
-// command-line library, which no other package knows.
+// internal/{app,replay,demo,config,strictyaml,forge,flowops,flowscript,mockworld}
+// and mockworld/scenario, flows/{engine,templates}, phases/markdown, the
+// contracts checkpoints, flows and labels, and the command-line library, which
+// no other package knows.
 package cli
 
 import (

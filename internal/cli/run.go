@@ -17,14 +17,22 @@ import (
 	"github.com/pipelinebot/pipelinebot/labels"
 )
 
+// runFlags are the flags of `run`.
+type runFlags struct {
+	phase, flow string
+	shadow      bool
+}
+
 func (s *shell) runCommand() *cobra.Command {
-	phase := string(labels.Triage)
+	var f runFlags
 	c := &cobra.Command{
-		Use: "run OWNER/REPO#N", Short: "Start a phase for one issue and follow it", Args: cobra.ExactArgs(1),
+		Use: "run OWNER/REPO#N", Short: "Start a phase or a flow for one issue and follow it", Args: cobra.ExactArgs(1),
 		Long: "run starts a phase as an operator, follows the issue and returns when the pipeline\n" +
 			"is through, waits for a person, or is halted. With a running `pipelinebot serve` on\n" +
 			"the same data the daemon does the work; otherwise this process does, for this\n" +
-			"issue alone.\n\n" +
+			"issue alone. --flow runs a flow of your own in the place of its phase's. --shadow\n" +
+			"runs beside the real runs and writes nothing outside: no label, comment, branch or\n" +
+			"pull request; `runs parity` compares it afterwards.\n\n" +
 			"Exit codes: 0 done, 1 the pipeline said no, 2 usage, 3 waits for a person or halted.",
 		RunE: func(c *cobra.Command, args []string) error {
 			ref, err := forge.ParseRef(args[0])
@@ -38,11 +46,10 @@ func (s *shell) runCommand() *cobra.Command {
 			if !slices.ContainsFunc(cfg.Repositories, func(r config.Repository) bool { return labels.Same(r.Repo.String(), ref.Repo.String()) }) {
 				return usage("%s is not among the repositories of %s", ref.Repo, s.config)
 			}
-			label := cfg.Labels.For(labels.Phase(phase))
-			if label == "" {
-				return usage("there is no phase %q: use triage, plan, implement or review", phase)
+			ev, err := s.manualRun(cfg, ref, f, c.Flags().Changed("phase"))
+			if err != nil {
+				return err
 			}
-			ev := forge.Event{Kind: forge.ManualRun, Issue: ref, Label: label}
 			err = s.runIssue(c.Context(), cfg, ev)
 			if err != nil && c.Context().Err() != nil && !classified(err) {
 				return said("interrupted: %w; the run goes on behind its last completed node with `pipelinebot serve` or the next `run`", err)
@@ -50,8 +57,34 @@ func (s *shell) runCommand() *cobra.Command {
 			return err
 		},
 	}
-	c.Flags().StringVar(&phase, "phase", phase, "triage, plan, implement or review")
+	c.Flags().StringVar(&f.phase, "phase", string(labels.Triage), "triage, plan, implement or review")
+	c.Flags().StringVar(&f.flow, "flow", "", "run this flow, in its phase")
+	c.Flags().BoolVar(&f.shadow, "shadow", false, "write nothing outside")
 	return c
+}
+
+// manualRun is the event that starts what the flags say. A flow runs under the
+// label of its phase.
+func (s *shell) manualRun(cfg *config.Config, ref forge.Ref, f runFlags, phased bool) (forge.Event, error) {
+	if f.flow != "" {
+		flow, _, err := (&flowShell{shell: s, dir: cfg.FlowsDir}).winner(f.flow)
+		if err != nil {
+			return forge.Event{}, &exitError{ExitUsage, err}
+		}
+		if phased && f.phase != flow.Phase() {
+			return forge.Event{}, usage("the flow %s is of the phase %s, not %s", f.flow, flow.Phase(), f.phase)
+		}
+		f.phase = flow.Phase()
+	}
+	label := cfg.Labels.For(labels.Phase(f.phase))
+	if label == "" {
+		return forge.Event{}, usage("there is no phase %q: use triage, plan, implement or review", f.phase)
+	}
+	ev := forge.Event{Kind: forge.ManualRun, Issue: ref, Label: label}
+	if f.flow != "" || f.shadow {
+		ev.Order = &forge.Order{By: app.Operator(), Flow: f.flow, Shadow: f.shadow}
+	}
+	return ev, nil
 }
 
 func (s *shell) runIssue(ctx context.Context, cfg *config.Config, ev forge.Event) error {
@@ -86,7 +119,7 @@ func (s *shell) runIssue(ctx context.Context, cfg *config.Config, ev forge.Event
 }
 
 func (s *shell) runByDaemon(ctx context.Context, cfg *config.Config, ev forge.Event) error {
-	row, err := app.Send(ctx, cfg, ev)
+	row, err := sendTo(ctx, cfg, ev)
 	if err != nil {
 		return err
 	}
@@ -184,4 +217,14 @@ func (s *shell) printNode(run checkpoints.Run, n checkpoints.NodeRecord) {
 		return
 	}
 	fmt.Fprintf(s.Out, "%-10s %-16s %-8s %8s  %s\n", run.Phase, n.Node, n.Outcome, took(n.Took), firstLine(n.Note))
+}
+
+// sendTo puts an event into the inbox of a running daemon.
+func sendTo(ctx context.Context, cfg *config.Config, ev forge.Event) (string, error) {
+	d, err := app.OpenDesk(ctx, cfg)
+	if err != nil {
+		return "", err
+	}
+	defer func() { _ = d.Close() }()
+	return d.Send(ctx, ev)
 }

@@ -15,9 +15,18 @@ import (
 )
 
 func (s *shell) runsCommand() *cobra.Command {
-	var repo string
+	return group(
+		"runs", "List, show and operate on runs",
+		s.runsListCommand(), s.runsShowCommand(), s.runsResumeCommand(), s.runsForkCommand(), s.runsCancelCommand(),
+		s.runsAnswerCommand("approve", true), s.runsAnswerCommand("deny", false), s.runsAuditCommand(), s.runsPruneCommand(),
+		s.runsTailCommand(), s.runsParityCommand(),
+	)
+}
+
+func (s *shell) runsListCommand() *cobra.Command {
+	var repo, parent string
 	var limit int
-	list := &cobra.Command{
+	c := &cobra.Command{
 		Use: "list", Short: "List runs, newest first", Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			f := checkpoints.Filter{Limit: limit}
@@ -32,6 +41,13 @@ func (s *shell) runsCommand() *cobra.Command {
 				f.Repo = only.String()
 			}
 			return s.withReader(c.Context(), func(r app.Reader, _ *config.Config) error {
+				if parent != "" {
+					run, err := findRun(c.Context(), r, parent)
+					if err != nil {
+						return err
+					}
+					f.Parent = run.ID
+				}
 				runs, err := r.List(c.Context(), f)
 				if err != nil {
 					return fmt.Errorf("listing the runs: %w", err)
@@ -40,30 +56,10 @@ func (s *shell) runsCommand() *cobra.Command {
 			})
 		},
 	}
-	list.Flags().StringVar(&repo, "repo", "", "only this repository (owner/name)")
-	list.Flags().IntVar(&limit, "limit", 50, "most runs to show")
-	show := &cobra.Command{
-		Use: "show RUN", Short: "Show a run and its nodes", Args: cobra.ExactArgs(1),
-		Long: "show prints a run with every completed node. RUN is an id, its beginning or its end.",
-		RunE: func(c *cobra.Command, args []string) error {
-			return s.withReader(c.Context(), func(r app.Reader, _ *config.Config) error { return s.showRun(c.Context(), r, args[0]) })
-		},
-	}
-	operate := func(use, short string, kind forge.EventKind) *cobra.Command {
-		return &cobra.Command{
-			Use: use + " RUN", Short: short, Args: cobra.ExactArgs(1),
-			RunE: func(c *cobra.Command, args []string) error {
-				return s.withReader(c.Context(), func(r app.Reader, cfg *config.Config) error {
-					return s.operate(c.Context(), cfg, r, args[0], kind)
-				})
-			},
-		}
-	}
-	return group(
-		"runs", "List, show, resume and cancel runs", list, show,
-		operate("resume", "Lift the stop of a run's issue and go on", forge.ManualResume),
-		operate("cancel", "Cancel a run, its work saved", forge.ManualCancel),
-	)
+	c.Flags().StringVar(&repo, "repo", "", "only this repository (owner/name)")
+	c.Flags().StringVar(&parent, "parent", "", "only the children of this run")
+	c.Flags().IntVar(&limit, "limit", 50, "most runs to show")
+	return c
 }
 
 // withReader opens the store to read; no credential is needed for that.
@@ -78,6 +74,25 @@ func (s *shell) withReader(ctx context.Context, f func(app.Reader, *config.Confi
 	}
 	defer func() { _ = r.Close() }()
 	return f(r, cfg)
+}
+
+// withDesk opens the store for an operator's command about a run; no
+// credential is needed for that, the daemon has them.
+func (s *shell) withDesk(ctx context.Context, id string, open func(context.Context, *config.Config) (*app.Desk, error), f func(*app.Desk, checkpoints.Run) error) error {
+	cfg, err := config.LoadWithoutSecrets(s.config)
+	if err != nil {
+		return &exitError{ExitUsage, err}
+	}
+	d, err := open(ctx, cfg)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = d.Close() }()
+	run, err := findRun(ctx, d, id)
+	if err != nil {
+		return err
+	}
+	return f(d, run)
 }
 
 // findRun is app.FindRun; an id that names no run, or several, is a wrong
@@ -102,14 +117,31 @@ func (s *shell) printRuns(runs []checkpoints.Run) error {
 		return nil
 	}
 	w := tabwriter.NewWriter(s.Out, 0, 4, 2, ' ', 0)
-	fmt.Fprintln(w, "RUN\tISSUE\tPHASE\tROUND\tSTATUS\tRESULT\tAT\tCOST\tSTARTED")
+	fmt.Fprintln(w, "RUN\tISSUE\tPHASE\tFLOW\tROUND\tSTATUS\tRESULT\tAT\tCOST\tSTARTED")
 	for _, r := range runs {
 		at := r.Next
 		if r.Status.Final() {
 			at = "-"
 		}
-		fmt.Fprintf(w, "%s\t%s\t%s\t%d\t%s\t%s\t%s\t%s\t%s\n", r.ID, r.Key, r.Phase, r.Round, r.Status, orDash(r.Result), orDash(at),
-			dollars(r.Spent.MicroUSD), moment(r.Created))
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%d\t%s\t%s\t%s\t%s\t%s\n", r.ID, issueOf(r), r.Phase, r.Flow+kindOf(r), r.Round, r.Status,
+			orDash(r.Result), orDash(at), dollars(r.Spent.MicroUSD), moment(r.Created))
 	}
 	return w.Flush()
+}
+
+func issueOf(r checkpoints.Run) string { return fmt.Sprintf("%s#%d", r.Repo, r.Issue) }
+
+// kindOf tells what is not an ordinary run of a phase.
+func kindOf(r checkpoints.Run) string {
+	text := ""
+	if r.Parent != "" {
+		text += " (child)"
+	}
+	if r.Forked != "" {
+		text += " (fork)"
+	}
+	if r.Mode != "" {
+		text += " (" + r.Mode + ")"
+	}
+	return text
 }

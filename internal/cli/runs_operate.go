@@ -2,11 +2,17 @@ package cli
 
 import (
 	"context"
+	"encoding/json"
+	"errors"
 	"fmt"
+	"strings"
 	"time"
 
+	"github.com/spf13/cobra"
+
+	"github.com/pipelinebot/pipelinebot/checkpoints"
+	"github.com/pipelinebot/pipelinebot/flows/engine"
 	"github.com/pipelinebot/pipelinebot/internal/app"
-	"github.com/pipelinebot/pipelinebot/internal/config"
 	"github.com/pipelinebot/pipelinebot/internal/forge"
 	"github.com/pipelinebot/pipelinebot/labels"
 )
@@ -15,39 +21,216 @@ import (
 // command; without a daemon nobody decides.
 const decisionTime = 5 * time.Second
 
-// operate sends an operator's event about a run and says what became of it
-// when a daemon is there to decide.
-func (s *shell) operate(ctx context.Context, cfg *config.Config, r app.Reader, id string, kind forge.EventKind) error {
-	run, err := findRun(ctx, r, id)
+func (s *shell) runsCancelCommand() *cobra.Command {
+	var why string
+	c := &cobra.Command{
+		Use: "cancel RUN", Short: "Cancel a run, its work saved; children end as they were started to", Args: cobra.ExactArgs(1),
+		RunE: func(c *cobra.Command, args []string) error {
+			return s.withDesk(c.Context(), args[0], app.OpenDesk, func(d *app.Desk, run checkpoints.Run) error {
+				if err := stillOpen(run); err != nil {
+					return err
+				}
+				row, err := d.Order(c.Context(), run, forge.ManualCancel, forge.Order{}, "cancel", why)
+				return s.decided(c.Context(), d, run, row, err)
+			})
+		},
+	}
+	c.Flags().StringVar(&why, "why", "", "the reason, for the record")
+	return c
+}
+
+func (s *shell) runsResumeCommand() *cobra.Command {
+	var from string
+	var accept bool
+	c := &cobra.Command{
+		Use: "resume RUN", Short: "Lift the stop of a run's issue and go on", Args: cobra.ExactArgs(1),
+		Long: "resume lets a halted run go on behind its last completed node. A run that this\n" +
+			"program, or this configuration, would walk otherwise than it began is not resumed\n" +
+			"unless --accept-drift: then its frozen flow goes on with the actions of this\n" +
+			"program; see `runs audit`. With --from a run that is over begins again at that\n" +
+			"node, as a new run that is linked to it: `runs fork` without edits.",
+		RunE: func(c *cobra.Command, args []string) error {
+			return s.withDesk(c.Context(), args[0], app.OpenDesk, func(d *app.Desk, run checkpoints.Run) error {
+				if from != "" {
+					return s.fork(c.Context(), d, run, from, nil)
+				}
+				if err := stillOpen(run); err != nil {
+					return err
+				}
+				if err := s.checkDrift(c.Context(), d, run, accept); err != nil {
+					return err
+				}
+				row, err := d.Order(c.Context(), run, forge.ManualResume, forge.Order{}, "resume", "")
+				return s.decided(c.Context(), d, run, row, err)
+			})
+		},
+	}
+	c.Flags().StringVar(&from, "from", "", "begin again at this node, as a new run")
+	c.Flags().BoolVar(&accept, "accept-drift", false, "go on although the flow or its actions changed")
+	return c
+}
+
+// checkDrift refuses to resume what would not go on as it began, unless the
+// operator accepts it.
+func (s *shell) checkDrift(ctx context.Context, d *app.Desk, run checkpoints.Run, accept bool) error {
+	a, err := d.Audit(ctx, run)
 	if err != nil {
 		return err
 	}
+	reasons := strings.Join(a.Reasons, "; ")
+	switch {
+	case a.Action == engine.Resume:
+		return nil
+	case a.Action == engine.Refuse || a.Snapshot == engine.Missing:
+		return said("run %s cannot be resumed: %s", run.ID, reasons)
+	case !accept:
+		return said("run %s has drifted: %s; --accept-drift goes on with its frozen flow all the same", run.ID, reasons)
+	case run.Status == checkpoints.Running || run.Status == checkpoints.Ending:
+		return &exitError{ExitBusy, fmt.Errorf("run %s is at work", run.ID)}
+	}
+	if err := d.AcceptDrift(ctx, run); errors.Is(err, checkpoints.ErrBusy) {
+		return &exitError{ExitBusy, err}
+	} else if err != nil {
+		return said("%v", err)
+	}
+	return nil
+}
+
+func (s *shell) runsForkCommand() *cobra.Command {
+	var from string
+	var set []string
+	c := &cobra.Command{
+		Use: "fork RUN --from NODE", Short: "Start a new run from a node of one that is over", Args: cobra.ExactArgs(1),
+		Long: "fork starts a run of the same frozen flow that begins at NODE, with the state as\n" +
+			"it was when NODE was last entered. --set KEY=VALUE changes it; VALUE is JSON, or\n" +
+			"text where that is no JSON, and `null` unsets. The original is not touched.",
+		RunE: func(c *cobra.Command, args []string) error {
+			if from == "" {
+				return usage("--from is needed: the node to begin at; `pipelinebot runs show %s` names them", args[0])
+			}
+			edits, err := settings(set)
+			if err != nil {
+				return err
+			}
+			return s.withDesk(c.Context(), args[0], app.OpenDesk, func(d *app.Desk, run checkpoints.Run) error {
+				return s.fork(c.Context(), d, run, from, edits)
+			})
+		},
+	}
+	c.Flags().StringVar(&from, "from", "", "the node to begin at")
+	c.Flags().StringArrayVar(&set, "set", nil, "KEY=VALUE, a change of the state")
+	return c
+}
+
+// settings reads KEY=VALUE.
+func settings(set []string) (map[string]json.RawMessage, error) {
+	edits := map[string]json.RawMessage{}
+	for _, one := range set {
+		key, text, ok := strings.Cut(one, "=")
+		if !ok || key == "" {
+			return nil, usage("--set %q: want KEY=VALUE", one)
+		}
+		if _, twice := edits[key]; twice {
+			return nil, usage("--set %s is given twice", key)
+		}
+		if json.Valid([]byte(text)) {
+			edits[key] = json.RawMessage(text)
+			continue
+		}
+		encoded, err := json.Marshal(text)
+		if err != nil {
+			return nil, usage("--set %s: %v", key, err)
+		}
+		edits[key] = encoded
+	}
+	return edits, nil
+}
+
+func (s *shell) fork(ctx context.Context, d *app.Desk, run checkpoints.Run, from string, edits map[string]json.RawMessage) error {
+	switch {
+	case run.Parent != "":
+		return usage("run %s is a child: fork its parent, run %s, from the node %s", run.ID, run.Parent, run.ParentNode)
+	case !run.Status.Final():
+		return &exitError{ExitBusy, fmt.Errorf("run %s is open (%s): cancel it first", run.ID, run.Status)}
+	}
+	if err := d.CheckFork(ctx, run, from, edits); err != nil {
+		return usage("%v", err)
+	}
+	why := "from " + from
+	for key, value := range edits {
+		why += fmt.Sprintf(", %s=%s", key, value)
+	}
+	row, err := d.Order(ctx, run, forge.ManualFork, forge.Order{Node: from, Set: edits}, "fork", why)
+	return s.decided(ctx, d, run, row, err)
+}
+
+func (s *shell) runsAnswerCommand(use string, yes bool) *cobra.Command {
+	var note string
+	short := "Let a run that waits for an approval go on"
+	if !yes {
+		short = "Turn down what a run asks approval for"
+	}
+	c := &cobra.Command{
+		Use: use + " RUN", Short: short, Args: cobra.ExactArgs(1),
+		Long: short + ", as the operator of this machine, who always may. When RUN waits for a\n" +
+			"child of it that asks, the child is answered.",
+		RunE: func(c *cobra.Command, args []string) error {
+			return s.withDesk(c.Context(), args[0], app.OpenDesk, func(d *app.Desk, run checkpoints.Run) error {
+				if err := stillOpen(run); err != nil {
+					return err
+				}
+				asked, err := d.Asked(c.Context(), run)
+				if errors.Is(err, app.ErrNotAsked) {
+					return said("%v", err)
+				}
+				if err != nil {
+					return err
+				}
+				if err := d.Answer(c.Context(), asked, yes, note); err != nil {
+					return err
+				}
+				if s.json {
+					s.emit(map[string]any{"run": asked.ID, "node": asked.Next, "answer": use, "by": app.Operator()})
+					return nil
+				}
+				fmt.Fprintf(s.Out, "%s: run %s, %s; it goes on with a running `pipelinebot serve`\n", use, asked.ID, asked.Wait.Why)
+				return nil
+			})
+		},
+	}
+	c.Flags().StringVar(&note, "note", "", "a remark, kept with the answer")
+	return c
+}
+
+// stillOpen refuses what makes no sense with a run that is over.
+func stillOpen(run checkpoints.Run) error {
 	if run.Status.Final() {
 		return said("run %s is over (%s)", run.ID, run.Status)
 	}
-	ref, err := forge.ParseRef(run.Key)
-	if err != nil {
-		return fmt.Errorf("run %s: %w", run.ID, err)
-	}
-	row, err := app.Send(ctx, cfg, forge.Event{Kind: kind, Issue: ref})
+	return nil
+}
+
+// decided says what became of an operator's command when a daemon is there to
+// decide.
+func (s *shell) decided(ctx context.Context, r app.Reader, run checkpoints.Run, row string, err error) error {
 	if err != nil {
 		return err
 	}
-	decided, err := app.AwaitDecision(ctx, r, row, decisionTime)
+	got, err := app.AwaitDecision(ctx, r, row, decisionTime)
 	if err != nil {
 		return err
 	}
 	if s.json {
-		s.emit(map[string]any{"run": run.ID, "event": row, "decision": decided.Decision, "why": decided.Explanation})
+		s.emit(map[string]any{"run": run.ID, "event": row, "decision": got.Decision, "why": got.Explanation})
 	}
-	switch d := labels.Action(decided.Decision); {
+	switch d := labels.Action(got.Decision); {
 	case d == labels.Ignore, d == labels.Refuse:
-		return said("%s: %s", decided.Decision, decided.Explanation)
+		return said("%s: %s", got.Decision, got.Explanation)
 	case s.json:
-	case decided.Decision == "":
+	case got.Decision == "":
 		fmt.Fprintf(s.Out, "noted as %s; a running `pipelinebot serve` carries it out\n", row)
 	default:
-		fmt.Fprintf(s.Out, "%s: %s\n", decided.Decision, decided.Explanation)
+		fmt.Fprintf(s.Out, "%s: %s\n", got.Decision, got.Explanation)
 	}
 	return nil
 }

@@ -3,55 +3,165 @@ package cli
 import (
 	"context"
 	"fmt"
+	"strings"
 	"text/tabwriter"
+
+	"github.com/spf13/cobra"
 
 	"github.com/pipelinebot/pipelinebot/checkpoints"
 	"github.com/pipelinebot/pipelinebot/internal/app"
+	"github.com/pipelinebot/pipelinebot/internal/flowops"
 	"github.com/pipelinebot/pipelinebot/phases/markdown"
 )
 
+func (s *shell) runsShowCommand() *cobra.Command {
+	var why bool
+	c := &cobra.Command{
+		Use: "show RUN", Short: "Show a run: its nodes, branches and children", Args: cobra.ExactArgs(1),
+		Long: "show prints a run with every completed node, finished branch and child run.\n" +
+			"With --why it also prints each guard that was looked at with its value, and why\n" +
+			"the nodes were skipped that it did not enter. RUN is an id, its beginning or its end.",
+		RunE: func(c *cobra.Command, args []string) error {
+			return s.withDesk(c.Context(), args[0], app.OpenAudit, func(d *app.Desk, run checkpoints.Run) error {
+				return s.showRun(c.Context(), d, run, why)
+			})
+		},
+	}
+	c.Flags().BoolVar(&why, "why", false, "explain each edge taken and each node skipped")
+	return c
+}
+
 // runView is a run as JSON, without its definition.
 func runView(r checkpoints.Run) map[string]any {
-	return map[string]any{
-		"id": r.ID, "issue": r.Key, "phase": r.Phase, "round": r.Round, "flow": r.Flow, "lineage": r.Lineage, "status": r.Status,
+	v := map[string]any{
+		"id": r.ID, "issue": issueOf(r), "phase": r.Phase, "round": r.Round, "flow": r.Flow, "lineage": r.Lineage, "status": r.Status,
 		"node": r.Node, "next": r.Next, "result": r.Result, "code": r.Code, "reason": r.Reason, "wait": r.Wait, "spent": r.Spent,
 		"definition_sha256": r.DefinitionHash, "created": r.Created, "updated": r.Updated,
 	}
+	for key, text := range map[string]string{
+		"parent": r.Parent, "parent_node": r.ParentNode, "close": r.Close, "forked": r.Forked, "forked_at": r.ForkedAt, "mode": r.Mode,
+		"concurrency": r.Concurrency, "on_conflict": r.OnConflict, "replaces": r.Replaces,
+	} {
+		if text != "" {
+			v[key] = text
+		}
+	}
+	return v
 }
 
-func (s *shell) showRun(ctx context.Context, r app.Reader, id string) error {
-	run, err := findRun(ctx, r, id)
+// shown is all that is known of a run.
+type shown struct {
+	history  []checkpoints.NodeRecord
+	branches []checkpoints.BranchRecord
+	children []checkpoints.Run
+	audits   []checkpoints.AuditLine
+	skipped  []flowops.Skip
+}
+
+func (s *shell) showRun(ctx context.Context, d *app.Desk, run checkpoints.Run, why bool) error {
+	all, err := gather(ctx, d, run, why)
 	if err != nil {
 		return err
 	}
-	history, err := r.History(ctx, run.ID)
-	if err != nil {
-		return fmt.Errorf("reading the nodes of run %s: %w", run.ID, err)
-	}
 	if s.json {
 		v := runView(run)
-		v["state"], v["history"] = run.State, history
+		v["state"], v["history"], v["branches"], v["audit"] = run.State, all.history, all.branches, all.audits
+		children := []map[string]any{}
+		for _, child := range all.children {
+			children = append(children, runView(child))
+		}
+		v["children"] = children
+		if why {
+			v["skipped"] = all.skipped
+		}
 		s.emit(v)
 		return nil
 	}
 	s.printRun(run)
-	return s.printHistory(history)
+	if err := s.printHistory(all, why); err != nil {
+		return err
+	}
+	if len(all.children) > 0 {
+		fmt.Fprintln(s.Out, "\nchildren")
+		if err := s.printRuns(all.children); err != nil {
+			return err
+		}
+	}
+	if why && len(all.skipped) > 0 {
+		fmt.Fprintln(s.Out, "\nskipped")
+		for _, skip := range all.skipped {
+			fmt.Fprintf(s.Out, "  %s: %s\n", skip.Node, skip.Why)
+		}
+	}
+	s.printAudits(all.audits)
+	return nil
+}
+
+func gather(ctx context.Context, d *app.Desk, run checkpoints.Run, why bool) (all shown, err error) {
+	if all.history, err = d.History(ctx, run.ID); err != nil {
+		return all, fmt.Errorf("reading the nodes of run %s: %w", run.ID, err)
+	}
+	if all.branches, err = d.Branches(ctx, run.ID); err != nil {
+		return all, fmt.Errorf("reading the branches of run %s: %w", run.ID, err)
+	}
+	if all.children, err = d.List(ctx, checkpoints.Filter{Parent: run.ID, Limit: 1000}); err != nil {
+		return all, fmt.Errorf("reading the children of run %s: %w", run.ID, err)
+	}
+	if all.audits, err = d.Audits(ctx, run.ID); err != nil {
+		return all, fmt.Errorf("reading the audit of run %s: %w", run.ID, err)
+	}
+	if why {
+		f, err := d.Frozen(run)
+		if err != nil {
+			return all, said("the flow of run %s cannot be read: %v", run.ID, err)
+		}
+		all.skipped = flowops.Skipped(f, flowops.Record{Run: run, History: all.history})
+	}
+	return all, nil
+}
+
+func (s *shell) printAudits(lines []checkpoints.AuditLine) {
+	if len(lines) == 0 {
+		return
+	}
+	fmt.Fprintln(s.Out, "\noperators")
+	for _, a := range lines {
+		fmt.Fprintf(s.Out, "  %s  %s: %s", moment(a.At), a.By, a.What)
+		if a.Why != "" {
+			fmt.Fprintf(s.Out, " (%s)", firstLine(a.Why))
+		}
+		fmt.Fprintln(s.Out)
+	}
 }
 
 func (s *shell) printRun(run checkpoints.Run) {
 	fmt.Fprintf(s.Out, "run      %s\nissue    %s\nphase    %s, round %d (flow %s, sha256 %.12s)\nstarted  %s, last change %s\nstatus   %s\n",
-		run.ID, run.Key, run.Phase, run.Round, run.Flow, run.DefinitionHash, moment(run.Created), moment(run.Updated), run.Status)
+		run.ID, issueOf(run), run.Phase, run.Round, run.Flow, run.DefinitionHash, moment(run.Created), moment(run.Updated), run.Status)
+	line := func(name, format string, args ...any) {
+		fmt.Fprintf(s.Out, "%-9s"+format+"\n", append([]any{name}, args...)...)
+	}
+	if run.Parent != "" {
+		line("parent", "run %s, node %s; when it ends: %s", run.Parent, run.ParentNode, run.Close)
+	}
+	if run.Forked != "" {
+		line("fork", "of run %s, from %s", run.Forked, run.ForkedAt)
+	}
+	if run.Mode != "" {
+		line("mode", "%s: nothing is written outside", run.Mode)
+	}
+	if run.Concurrency != "" {
+		line("lines up", "by %q, %s", run.Concurrency, run.OnConflict)
+	}
 	if !run.Status.Final() && run.Next != "" {
-		fmt.Fprintf(s.Out, "at       %s\n", run.Next)
+		line("at", "%s", run.Next)
 	}
 	if w := run.Wait; w != nil && run.Status == checkpoints.Waiting {
-		fmt.Fprintf(s.Out, "waits    %s\n", waiting(*w))
+		line("waits", "%s", waiting(*w))
 	}
 	if run.Result != "" || run.Reason != "" {
-		fmt.Fprintf(s.Out, "result   %s\n", ending(run))
+		line("result", "%s", ending(run))
 	}
-	fmt.Fprintf(s.Out, "cost     %s, %s, %s, %s\n\n",
-		dollars(run.Spent.MicroUSD), markdown.Count(int(run.Spent.Tokens()), "token"),
+	fmt.Fprintf(s.Out, "cost     %s, %s, %s, %s\n\n", dollars(run.Spent.MicroUSD), markdown.Count(int(run.Spent.Tokens()), "token"),
 		markdown.Count(int(run.Spent.ModelCalls), "model call"), markdown.Count(int(run.Spent.ToolCalls), "tool call"))
 }
 
@@ -82,12 +192,36 @@ func ending(run checkpoints.Run) string {
 	return text
 }
 
-func (s *shell) printHistory(history []checkpoints.NodeRecord) error {
+func (s *shell) printHistory(all shown, why bool) error {
 	w := tabwriter.NewWriter(s.Out, 0, 4, 2, ' ', 0)
 	fmt.Fprintln(w, "SEQ\tNODE\tKIND\tVISIT\tOUTCOME\tNEXT\tTOOK\tCOST\tNOTE")
-	for _, n := range history {
+	for _, n := range all.history {
+		for _, b := range all.branches {
+			if b.Fanout == n.Node && b.Visit == n.Visit {
+				fmt.Fprintf(w, "\t  %s\tbranch\t%d\t%s\t\t%s\t%s\t%s\n", b.Branch, b.Visit, b.Outcome, took(b.Took), dollars(b.Usage.MicroUSD), firstLine(b.Note))
+			}
+		}
 		fmt.Fprintf(w, "%d\t%s\t%s\t%d\t%s\t%s\t%s\t%s\t%s\n", n.Seq, n.Node, n.Kind, n.Visit, n.Outcome, orDash(n.Next),
 			took(n.Took), dollars(n.Usage.MicroUSD), firstLine(n.Note))
+		if why && len(n.Guards) > 0 {
+			fmt.Fprintf(w, "\t  %s\n", guards(n.Guards))
+		}
 	}
 	return w.Flush()
+}
+
+// guards says what every edge that was looked at came to.
+func guards(looked []checkpoints.Guard) string {
+	var parts []string
+	for _, g := range looked {
+		text := "→ " + g.To
+		if g.When != "" {
+			text += fmt.Sprintf(" when %s is %v", g.When, g.Taken)
+		}
+		if g.Taken {
+			text += " (taken)"
+		}
+		parts = append(parts, text)
+	}
+	return "why: " + strings.Join(parts, "; ")
 }

@@ -1,0 +1,57 @@
+package cli
+
+import (
+	"fmt"
+	"os"
+
+	"github.com/spf13/cobra"
+
+	"github.com/pipelinebot/pipelinebot/internal/flowscript"
+)
+
+func (s *flowShell) rehearseCommand() *cobra.Command {
+	var script string
+	c := &cobra.Command{
+		Use: "run NAME --script FILE", Short: "Rehearse a flow by a script, without the world", Args: cobra.ExactArgs(1),
+		Long: "run walks a flow as the daemon would, but every action's result, every event and\n" +
+			"the passing of time come from a script: no network, no model, no command. NAME is\n" +
+			"a flow or a file.\n\n" +
+			"Exit codes: 0 as the script expects, 1 otherwise or the flow ended in an error,\n" +
+			"2 the script does not fit the flow.",
+		RunE: func(c *cobra.Command, args []string) error {
+			if script == "" {
+				return usage("--script is needed: what each node returns; to work on an issue use `pipelinebot run OWNER/REPO#N --flow %s`", args[0])
+			}
+			f, reg, err := s.winner(args[0])
+			if err != nil {
+				return err
+			}
+			src, err := os.ReadFile(script)
+			if err != nil {
+				return usage("reading the script: %v", err)
+			}
+			parsed, err := flowscript.Load(script, src)
+			if err != nil {
+				return &exitError{ExitUsage, err}
+			}
+			rep, err := flowscript.Run(c.Context(), f, reg, parsed)
+			if err != nil {
+				return &exitError{ExitUsage, err}
+			}
+			if s.json {
+				s.emit(rep)
+			} else {
+				fmt.Fprintln(s.Out, rep)
+			}
+			switch {
+			case !rep.OK():
+				return said("the flow did not go as the script expects")
+			case rep.Result == "error" && parsed.Expect == nil:
+				return said("the flow ended in an error: %s", rep.Reason)
+			}
+			return nil
+		},
+	}
+	c.Flags().StringVar(&script, "script", "", "the script, YAML")
+	return c
+}

@@ -1,0 +1,167 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/pipelinebot/pipelinebot/checkpoints"
+	"github.com/pipelinebot/pipelinebot/flows/engine"
+	"github.com/pipelinebot/pipelinebot/internal/app"
+	"github.com/pipelinebot/pipelinebot/internal/config"
+	"github.com/pipelinebot/pipelinebot/internal/flowops"
+	"github.com/pipelinebot/pipelinebot/phases/markdown"
+)
+
+func (s *shell) runsAuditCommand() *cobra.Command {
+	return &cobra.Command{
+		Use: "audit RUN", Short: "Say whether a run can be resumed, and what operators did to it", Args: cobra.ExactArgs(1),
+		Long: "audit compares what a run has frozen with this program and these flows: frozen,\n" +
+			"drifted, missing or corrupt; complete or partial; and what follows: resume, repair,\n" +
+			"rebuild or refuse. Nothing is changed.\n\n" +
+			"Exit codes: 0 it can be resumed as it is, 1 it cannot.",
+		RunE: func(c *cobra.Command, args []string) error {
+			return s.withDesk(c.Context(), args[0], app.OpenAudit, func(d *app.Desk, run checkpoints.Run) error {
+				return s.audit(c.Context(), d, run)
+			})
+		},
+	}
+}
+
+func (s *shell) audit(ctx context.Context, d *app.Desk, run checkpoints.Run) error {
+	a, err := d.Audit(ctx, run)
+	if err != nil {
+		return err
+	}
+	lines, err := d.Audits(ctx, run.ID)
+	if err != nil {
+		return fmt.Errorf("reading the audit of run %s: %w", run.ID, err)
+	}
+	if s.json {
+		s.emit(map[string]any{
+			"run": run.ID, "status": run.Status, "snapshot": a.Snapshot, "coverage": a.Coverage, "action": a.Action,
+			"reasons": a.Reasons, "operators": lines,
+		})
+	} else {
+		fmt.Fprintf(s.Out, "run       %s (%s)\nsnapshot  %s\ncoverage  %s\naction    %s\n", run.ID, run.Status, a.Snapshot, a.Coverage, a.Action)
+		for _, reason := range a.Reasons {
+			fmt.Fprintf(s.Out, "  %s\n", reason)
+		}
+		s.printAudits(lines)
+	}
+	if a.Action != engine.Resume {
+		return said("run %s: %s", run.ID, advice(run, a))
+	}
+	return nil
+}
+
+func advice(run checkpoints.Run, a engine.Audit) string {
+	switch {
+	case a.Action == engine.Refuse || a.Snapshot == engine.Missing:
+		return "nothing can be built on it; start the phase again"
+	case run.Status.Final():
+		return "`pipelinebot runs fork` begins at a node of it, with the actions of this program"
+	}
+	return "`pipelinebot runs resume --accept-drift` goes on with its frozen flow and the actions of this program"
+}
+
+func (s *shell) runsPruneCommand() *cobra.Command {
+	var age time.Duration
+	var keep int
+	c := &cobra.Command{
+		Use: "prune", Short: "Delete old runs that are over", Args: cobra.NoArgs,
+		Long: "prune deletes runs that are over for longer than --older-than, with their nodes,\n" +
+			"branches, children and audit lines, but for the newest --keep. What runs have cost\n" +
+			"stays on record, and so do the definitions of flows.",
+		RunE: func(c *cobra.Command, _ []string) error {
+			if age < 0 || keep < 0 {
+				return usage("--older-than and --keep cannot be below 0")
+			}
+			cfg, err := config.LoadWithoutSecrets(s.config)
+			if err != nil {
+				return &exitError{ExitUsage, err}
+			}
+			d, err := app.OpenDesk(c.Context(), cfg)
+			if err != nil {
+				return err
+			}
+			defer func() { _ = d.Close() }()
+			n, err := d.Prune(c.Context(), age, keep)
+			if err != nil {
+				return err
+			}
+			if s.json {
+				s.emit(map[string]any{"deleted": n})
+				return nil
+			}
+			fmt.Fprintf(s.Out, "deleted %s\n", markdown.Count(n, "run"))
+			return nil
+		},
+	}
+	c.Flags().DurationVar(&age, "older-than", 90*24*time.Hour, "how long a run must be over")
+	c.Flags().IntVar(&keep, "keep", 0, "newest runs to keep whatever their age")
+	return c
+}
+
+func (s *shell) runsParityCommand() *cobra.Command {
+	return &cobra.Command{
+		Use: "parity SHADOW REAL", Short: "Compare a shadow run with the real one", Args: cobra.ExactArgs(2),
+		Long: "parity says whether a shadow run took the decisions of the real one. What a shadow\n" +
+			"cannot know, since it writes nothing outside, is listed and no disagreement.\n\n" +
+			"Exit codes: 0 they agree, 1 they do not.",
+		RunE: func(c *cobra.Command, args []string) error {
+			a, b, err := s.twoRuns(c.Context(), args)
+			if err != nil {
+				return err
+			}
+			if a.Run.Mode != checkpoints.ModeShadow {
+				return usage("run %s is no shadow; start one with `pipelinebot run OWNER/REPO#N --shadow`", a.Run.ID)
+			}
+			g := flowops.Parity(a, b)
+			if s.json {
+				s.emit(g)
+			} else {
+				s.printDifferences(g.Differences)
+				if len(g.Undone) > 0 {
+					fmt.Fprintln(s.Out, "not known to a shadow, which writes nothing outside:")
+					s.printDifferences(g.Undone)
+				}
+			}
+			if !g.Agrees {
+				return said("the shadow differs from the real run in %s", markdown.Count(len(g.Differences), "point"))
+			}
+			if !s.json {
+				fmt.Fprintln(s.Out, "they agree")
+			}
+			return nil
+		},
+	}
+}
+
+// twoRuns reads two runs with what they did.
+func (s *shell) twoRuns(ctx context.Context, ids []string) (a, b flowops.Record, err error) {
+	err = s.withReader(ctx, func(r app.Reader, _ *config.Config) error {
+		for i, into := range []*flowops.Record{&a, &b} {
+			if into.Run, err = findRun(ctx, r, ids[i]); err != nil {
+				return err
+			}
+			if into.History, err = r.History(ctx, into.Run.ID); err != nil {
+				return fmt.Errorf("reading the nodes of run %s: %w", into.Run.ID, err)
+			}
+		}
+		return nil
+	})
+	return a, b, err
+}
+
+func (s *shell) printDifferences(all []flowops.Difference) {
+	for _, d := range all {
+		where := d.What
+		if d.Where != "" {
+			where += " " + d.Where
+		}
+		fmt.Fprintf(s.Out, "%s\n  - %s\n  + %s\n", where, orDash(d.A), orDash(d.B))
+	}
+}
