@@ -298,6 +298,11 @@ func TestGuideNamesEveryCommand(t *testing.T) {
 				t.Errorf("the guide does not name `pipelinebot %s %s`", group, name)
 			}
 			delete(named, group+" "+name)
+			for _, flag := range flags(t, group, name) {
+				if !strings.Contains(page, "`--"+flag+"`") && !strings.Contains(page, "`--"+flag+" ") && !strings.Contains(page, " --"+flag+" ") {
+					t.Errorf("the guide does not explain --%s of `pipelinebot %s %s`", flag, group, name)
+				}
+			}
 		}
 	}
 	for name := range named {
@@ -305,28 +310,42 @@ func TestGuideNamesEveryCommand(t *testing.T) {
 	}
 }
 
-// subcommands reads a command's help.
-func subcommands(t *testing.T, group string) []string {
+// help is what a command says of itself, cut off before a heading.
+func help(t *testing.T, after string, command ...string) string {
 	t.Helper()
 	var out bytes.Buffer
 	none := func(string) (string, bool) { return "", false }
-	if code := cli.Main(t.Context(), []string{group, "--help"}, cli.IO{In: strings.NewReader(""), Out: &out, Err: &out, Env: none}); code != cli.ExitOK {
-		t.Fatalf("%s --help ends with %d: %s", group, code, out.String())
+	if code := cli.Main(t.Context(), append(command, "--help"), cli.IO{In: strings.NewReader(""), Out: &out, Err: &out, Env: none}); code != cli.ExitOK {
+		t.Fatalf("%s --help ends with %d: %s", command, code, out.String())
 	}
-	_, list, ok := strings.Cut(out.String(), "Available Commands:\n")
+	_, rest, ok := strings.Cut(out.String(), "\n"+after+"\n")
 	if !ok {
-		t.Fatalf("%s --help lists no commands: %s", group, out.String())
+		t.Fatalf("%s --help has no %s: %s", command, after, out.String())
 	}
+	list, _, _ := strings.Cut(rest, "\n\n")
+	return list
+}
+
+func subcommands(t *testing.T, group string) []string {
+	t.Helper()
 	var names []string
-	for line := range strings.Lines(list) {
-		fields := strings.Fields(line)
-		if len(fields) == 0 {
-			break
-		}
-		names = append(names, fields[0])
+	for line := range strings.Lines(help(t, "Available Commands:", group)) {
+		names = append(names, strings.Fields(line)[0])
 	}
 	if len(names) < 2 {
 		t.Fatalf("only %v found: the walk is broken", names)
+	}
+	return names
+}
+
+// flags are the long names of a command's own flags.
+func flags(t *testing.T, command ...string) []string {
+	t.Helper()
+	var names []string
+	for _, m := range regexp.MustCompile(`(?m)^ .*?--([a-z-]+)`).FindAllStringSubmatch(help(t, "Flags:", command...), -1) {
+		if m[1] != "help" {
+			names = append(names, m[1])
+		}
 	}
 	return names
 }
