@@ -11,14 +11,14 @@ import (
 
 // History implements checkpoints.Runs.
 func (s *Store) History(ctx context.Context, id string) ([]checkpoints.NodeRecord, error) {
-	n, err := number(ctx, s.reads, id)
-	if err != nil {
-		return nil, err
-	}
 	records, err := collect(ctx, s.reads, scanRecord, `SELECT seq, node, kind, visit, attempt, outcome, next, delta, guards,
-		event_key, note, usage, began_at, took, input_hash FROM history WHERE run = ? ORDER BY seq`, n)
+		event_key, note, usage, began_at, took, input_hash FROM history WHERE run = (SELECT n FROM runs WHERE id = ?) ORDER BY seq`, id)
 	if err != nil {
 		return nil, fmt.Errorf("reading the history of run %s: %w", id, err)
+	}
+	if len(records) == 0 {
+		_, err = number(ctx, s.reads, id) // nothing done, or no such run
+		return nil, err
 	}
 	return records, nil
 }

@@ -19,30 +19,21 @@ const family = `run_id IN (
 		SELECT ?1 UNION SELECT c.id FROM runs c JOIN family f ON c.parent = f.id WHERE c.parent <> '' AND c.counted)
 	SELECT id FROM family)`
 
-// sum sums the rows of the ledger that fulfil a condition.
-func sum(ctx context.Context, q querier, where string, args ...any) (u checkpoints.Usage, err error) {
-	err = q.QueryRowContext(ctx, sumLedger+where, args...).Scan(&u.InputTokens, &u.OutputTokens,
-		&u.CachedTokens, &u.ToolCalls, &u.ModelCalls, &u.MicroUSD)
-	if err != nil {
-		return u, explain(fmt.Errorf("summing the ledger: %w", err))
-	}
-	return u, nil
+func scanUsage(row scanner) (u checkpoints.Usage, err error) {
+	err = row.Scan(&u.InputTokens, &u.OutputTokens, &u.CachedTokens, &u.ToolCalls, &u.ModelCalls, &u.MicroUSD)
+	return u, err
 }
+
+// sumAll sums the three scopes at once, as rows: a run, an issue, a day.
+const sumAll = sumLedger + family + ` UNION ALL ` + sumLedger + `repo_folded = ?2 AND issue = ?3 UNION ALL ` + sumLedger + `at >= ?4`
 
 // spent sums the three scopes.
 func spent(ctx context.Context, q querier, runID, repo string, issue int, since time.Time) (u [3]checkpoints.Usage, err error) {
-	for i, c := range []struct {
-		where string
-		args  []any
-	}{
-		{family, []any{runID}},
-		{`repo_folded = ? AND issue = ?`, []any{checkpoints.FoldScope(repo), issue}},
-		{`at >= ?`, []any{since.UnixMicro()}},
-	} {
-		if u[i], err = sum(ctx, q, c.where, c.args...); err != nil {
-			return u, err
-		}
+	sums, err := collect(ctx, q, scanUsage, sumAll, runID, checkpoints.FoldScope(repo), issue, since.UnixMicro())
+	if err != nil {
+		return u, fmt.Errorf("summing the ledger: %w", err)
 	}
+	copy(u[:], sums)
 	return u, nil
 }
 
@@ -96,9 +87,9 @@ func (t *tx) checkAncestors(id string, est checkpoints.Usage, lim checkpoints.Li
 		return fmt.Errorf("reading the ancestors of run %s: %w", id, err)
 	}
 	for _, ancestor := range ids {
-		used, err := sum(t.ctx, t, family, ancestor)
+		used, err := scanUsage(t.row(sumLedger+family, ancestor))
 		if err != nil {
-			return err
+			return fmt.Errorf("summing the ledger of run %s: %w", ancestor, err)
 		}
 		if err := lim.CheckAncestor(ancestor, est, used); err != nil {
 			return err

@@ -45,7 +45,7 @@ func (s *Store) List(ctx context.Context, f checkpoints.Filter) ([]checkpoints.R
 		add("r.status IN (?"+strings.Repeat(", ?", n-1)+")", values...)
 	}
 	args = append(args, f.Limit)
-	runs, err := collect(ctx, s.reads, scanRun,
+	runs, err := collect(ctx, s.reads.DB, scanRun, // as text: each filter is another
 		selectRun+` WHERE `+strings.Join(where, " AND ")+` ORDER BY r.created_at DESC, r.n DESC LIMIT ?`, args...)
 	if err != nil {
 		return nil, fmt.Errorf("listing runs: %w", err)

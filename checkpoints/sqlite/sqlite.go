@@ -84,7 +84,7 @@ type Store struct {
 	clock   clock.Clock
 	lock    *fileLock // nil but in mode Daemon
 	writes  *sql.DB   // one connection
-	reads   *sql.DB
+	reads   *reader
 	stmts   *stmts // of writes
 	numbers numbers
 	group   group
@@ -125,9 +125,11 @@ func Open(ctx context.Context, o Options) (_ *Store, err error) {
 		return nil, fmt.Errorf("opening the store %s: %w", path, err)
 	}
 	s.stmts = newStmts(s.writes)
-	if s.reads, err = connect(path, o, true, o.Readers); err != nil {
+	reads, err := connect(path, o, true, o.Readers)
+	if err != nil {
 		return nil, fmt.Errorf("opening the store %s: %w", path, err)
 	}
+	s.reads = newReader(reads)
 	if err := migrate(ctx, s.writes, o); err != nil {
 		return nil, fmt.Errorf("opening the store %s: %w", path, explain(err))
 	}
@@ -200,10 +202,11 @@ func (s *Store) Close() error {
 		return nil
 	}
 	var errs []error
-	for _, db := range []*sql.DB{s.reads, s.writes} {
-		if db != nil {
-			errs = append(errs, db.Close())
-		}
+	if s.reads != nil {
+		errs = append(errs, s.reads.Close())
+	}
+	if s.writes != nil {
+		errs = append(errs, s.writes.Close())
 	}
 	s.group.serving.Wait() // the lock is given up when nothing is written any more
 	if s.lock != nil {

@@ -54,3 +54,39 @@ func (s *stmts) prepare(ctx context.Context) {
 		s.mu.Unlock()
 	}
 }
+
+// reader is the read pool; what is asked again is prepared, on each of its
+// connections when that first needs it.
+type reader struct {
+	*sql.DB
+	stmts *stmts
+}
+
+func newReader(db *sql.DB) *reader { return &reader{db, newStmts(db)} }
+
+// prepared returns the statement, or nil when it can't be prepared: the query
+// as text tells why.
+func (r *reader) prepared(ctx context.Context, query string) *sql.Stmt {
+	st := r.stmts.get(query)
+	if st == nil {
+		r.stmts.prepare(ctx)
+		st = r.stmts.get(query)
+	}
+	return st
+}
+
+// QueryContext implements querier.
+func (r *reader) QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error) {
+	if st := r.prepared(ctx, query); st != nil {
+		return st.QueryContext(ctx, args...)
+	}
+	return r.DB.QueryContext(ctx, query, args...)
+}
+
+// QueryRowContext implements querier.
+func (r *reader) QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row {
+	if st := r.prepared(ctx, query); st != nil {
+		return st.QueryRowContext(ctx, args...)
+	}
+	return r.DB.QueryRowContext(ctx, query, args...)
+}
