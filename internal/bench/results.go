@@ -117,5 +117,18 @@ func (r Results) Spread(f Figure) (low, high float64) {
 	return slices.Min(all), slices.Max(all)
 }
 
+// Repetitions is how often the benchmark was repeated that was repeated least.
+func (r Results) Repetitions() int {
+	least := 0
+	for _, units := range r.Values {
+		for _, all := range units {
+			if least == 0 || len(all) < least {
+				least = len(all)
+			}
+		}
+	}
+	return least
+}
+
 // Figure is one unit of one benchmark.
 type Figure struct{ Name, Unit string }

@@ -56,6 +56,9 @@ func TestParse(t *testing.T) {
 		!strings.Contains(page, "| ≥ 5,000 nodes/s | 7,000 nodes/s | met |") || !strings.HasSuffix(page, "after\n") {
 		t.Errorf("%v\n%s", err, page)
 	}
+	if !strings.Contains(page, "A quick look") {
+		t.Error("nothing warns of single repetitions")
+	}
 	again, err := bench.Rewrite(page, r)
 	if err != nil || again != page {
 		t.Errorf("rewriting again changes the page: %v", err)

@@ -16,6 +16,9 @@ const (
 	end   = "<!-- end of what is generated -->"
 )
 
+// enough repetitions make a median that says something.
+const enough = 3
+
 // Markdown is the machine, the aims beside what was measured, and every
 // figure.
 func Markdown(r Results) string {
@@ -25,6 +28,9 @@ func Markdown(r Results) string {
 		if slices.Contains(shown(), key) {
 			fmt.Fprintf(&b, "| %s | %s |\n", key, cell(r.About[key]))
 		}
+	}
+	if n := r.Repetitions(); n < enough {
+		fmt.Fprintf(&b, "\n**A quick look: repeated less than %d times. Not figures to quote.**\n", enough)
 	}
 	b.WriteString("\n| what | aim | measured | |\n|---|---|---|---|\n")
 	for _, a := range Aims() {

@@ -16,6 +16,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/pipelinebot/pipelinebot/flows"
+	"github.com/pipelinebot/pipelinebot/flows/templates"
 	"github.com/pipelinebot/pipelinebot/internal/app"
 	"github.com/pipelinebot/pipelinebot/internal/cli"
 	"github.com/pipelinebot/pipelinebot/internal/docs"
@@ -348,6 +349,30 @@ func flags(t *testing.T, command ...string) []string {
 		}
 	}
 	return names
+}
+
+// Every template is in the guide, and no other.
+func TestGuideNamesEveryTemplate(t *testing.T) {
+	t.Parallel()
+	_, rest, ok := strings.Cut(read(t, "flows.md"), "| template | what |\n|---|---|\n")
+	if !ok {
+		t.Fatal("there is no table of templates")
+	}
+	table, _, _ := strings.Cut(rest, "\n\n")
+	var named, want []string
+	for line := range strings.Lines(table) {
+		named = append(named, strings.Split(line, "`")[1])
+	}
+	all, err := templates.All()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, a := range all {
+		want = append(want, a.Name)
+	}
+	if diff := cmp.Diff(want, named); diff != "" {
+		t.Errorf("templates (-program +guide):\n%s", diff)
+	}
 }
 
 // Links within docs/ lead somewhere.
