@@ -50,14 +50,17 @@ func TestCoverage(t *testing.T) {
 // The check finds what it is for.
 func TestProblems(t *testing.T) {
 	t.Parallel()
-	groups := []Group{{ID: "HF", Rows: []Row{{ID: "HF1"}, {ID: "HF2"}, {ID: "HF3", Reason: "a rule"}}}}
+	groups := []Group{{ID: "HF", Rows: []Row{{ID: "HF1"}, {ID: "HF2"}, {ID: "HF3", Reason: "a rule"}, {ID: "HF5", Mark: "D"}, {ID: "HF6", Mark: "D"}}}}
 	repo := fstest.MapFS{
 		"a/a_test.go": {Data: []byte(`package a
 
 // TestOne proves something.
 //
-// Covers: HF1, CN9.
+// Covers: HF1, HF5, CN9.
 func TestOne() {}
+
+// Covers: HF6.
+func TestWrongSix() {}
 
 // Covers: HF2.
 func helper() {}
@@ -75,9 +78,10 @@ func TestBad() {}
 	}
 	got := append(problems, Problems(groups, tests)...)
 	want := []string{
-		`a/a_test.go:12: TestBad: "HF2 and more" is no row`,
+		`a/a_test.go:15: TestBad: "HF2 and more" is no row`,
 		`testdata/s.yaml:3: "everything" is no row`,
 		`row HF2 () has no test`,
+		`row HF5 () has no test that refuses a wrong double`,
 		`a/a_test.go:6: a.TestOne covers CN9, which is no row`,
 		`testdata/s.yaml:2: s.yaml covers HF4, which is no row`,
 	}

@@ -6,8 +6,12 @@ import (
 	"strings"
 )
 
+// biting is how the names of tests begin that refuse a wrong double.
+const biting = "TestWrong"
+
 // Problems are the reasons why rows and tests don't fit: a row that nothing
-// proves, a test that names a row which does not exist.
+// proves, a row marked D without a test that is shown to bite, a test that
+// names a row which does not exist.
 func Problems(groups []Group, tests []Test) []string {
 	var problems []string
 	known := map[string]bool{}
@@ -15,9 +19,14 @@ func Problems(groups []Group, tests []Test) []string {
 	for _, g := range groups {
 		for _, r := range g.Rows {
 			known[r.ID] = true
-			if len(by[r.ID]) == 0 && r.Reason == "" {
+			switch {
+			case r.Reason != "":
+			case len(by[r.ID]) == 0:
 				problems = append(problems, fmt.Sprintf(
 					"row %s (%s) has no test: write \"Covers: %s.\" above one that proves it, or a reason into rows.yaml", r.ID, r.What, r.ID))
+			case r.Mark == "D" && !slices.ContainsFunc(by[r.ID], func(t Test) bool { return strings.Contains(t.Name, "."+biting) }):
+				problems = append(problems, fmt.Sprintf(
+					"row %s (%s) has no test that refuses a wrong double: write a %s… that covers it", r.ID, r.What, biting))
 			}
 		}
 	}
