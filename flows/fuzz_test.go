@@ -6,6 +6,9 @@ import (
 	"strings"
 	"testing"
 	"unicode/utf8"
+
+	"github.com/google/go-cmp/cmp"
+	"go.yaml.in/yaml/v3"
 )
 
 // Load never panics, and what it accepts has a canonical form that it accepts
@@ -32,6 +35,12 @@ func FuzzLoad(f *testing.F) {
 		}
 		if _, err := Thaw(flow.Definition(), flow.Hash(), flow.Actions(), reg); err != nil {
 			t.Fatalf("thawing: %v", err)
+		}
+		if len(flow.Definition()) <= maxFile {
+			asYAML, problems := Load("definition", flow.Definition(), reg)
+			if len(problems) > 0 || !bytes.Equal(asYAML.Definition(), again.Definition()) {
+				t.Fatalf("read as YAML it is another flow: %v\n%s", problems, flow.Definition())
+			}
 		}
 		if !bytes.Equal(again.Definition(), flow.Definition()) {
 			t.Fatalf("the canonical form is not stable:\n%s\n%s", flow.Definition(), again.Definition())
@@ -141,4 +150,47 @@ func FuzzFieldCheck(f *testing.F) {
 			}
 		}
 	})
+}
+
+// A JSON document is the same tree whether it is read as JSON or as YAML.
+func FuzzJSONTree(f *testing.F) {
+	for _, src := range []string{
+		`{"a":[1,-2.5,1e3,true,false,null,"x"],"b":{},"c":[]}`, `  [ "\u0061\n\\" , "ä" ]  `, `"a"`, `12`, `{"":{"<<":"<<"}}`, `["",[[]],{"a":{"b":[{}]}}]`, `"\ud83d\ude00"`,
+	} {
+		f.Add([]byte(src))
+	}
+	for _, file := range testFiles(f, "good/*.yaml") {
+		if flow, problems := LoadWith(file, readFile(f, file), testOptions(f)); len(problems) == 0 {
+			f.Add(flow.Definition())
+		}
+	}
+	f.Fuzz(func(t *testing.T, src []byte) {
+		if !json.Valid(src) || !utf8.Valid(src) {
+			return
+		}
+		var doc yaml.Node
+		if yaml.Unmarshal(src, &doc) != nil || len(doc.Content) == 0 {
+			return // YAML refuses some characters and long keys
+		}
+		got, want := (&jsonTree{src: src}).value(), doc.Content[0]
+		if diff := cmp.Diff(plainTree(want), plainTree(got)); diff != "" {
+			t.Fatalf("%s (-YAML +JSON):\n%s", src, diff)
+		}
+	})
+}
+
+func plainTree(n *yaml.Node) any {
+	switch n.Kind {
+	case yaml.MappingNode, yaml.SequenceNode:
+		list := []any{n.ShortTag()}
+		for _, c := range n.Content {
+			list = append(list, plainTree(c))
+		}
+		return list
+	}
+	tag := n.ShortTag()
+	if n.Style == 0 && n.Value != "" && strings.ContainsRune("-0123456789", rune(n.Value[0])) {
+		tag = "number" // what YAML takes huge ones for no canonical form has
+	}
+	return tag + " " + n.Value
 }

@@ -91,10 +91,11 @@ func LoadWith(name string, src []byte, o LoadOptions) (*Flow, Problems) {
 		o.Registry = &Registry{}
 	}
 	l := newLoader(&reader{file: name, most: maxFile}, o)
+	parse := l.parse
 	if o.frozen {
-		l.most = maxDefinition
+		l.most, parse = maxDefinition, l.parseFrozen
 	}
-	if root, ok := l.parse(src); ok {
+	if root, ok := parse(src); ok {
 		l.document(root)
 	}
 	if len(l.problems) == 0 {
