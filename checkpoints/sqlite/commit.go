@@ -8,11 +8,15 @@ import (
 	"github.com/pipelinebot/pipelinebot/checkpoints"
 )
 
-// advance moves a run that is where the lease and the commit say, and touches
-// nothing otherwise; and no index. What wait_event and wait_until say counts
-// for waiting runs only, so they may stay.
-const advance = `UPDATE runs SET seq = ?, node = ?, next = ?, state = ?, visits = ?, starts = 0, wait = '', updated_at = ?
-	WHERE n = ? AND id = ? AND epoch = ? AND owner = ? AND owner <> '' AND seq = ? AND ended = 0`
+// appendNode appends a node to the history of a run that is where the lease
+// and the commit say, and touches nothing otherwise.
+const appendNode = `INSERT INTO history (run, prev, seq, node, kind, visit, attempt, outcome, next, delta, guards, event_key, note, usage, began_at, took, input_hash)
+	SELECT n, last, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?
+	FROM runs WHERE n = ? AND id = ? AND epoch = ? AND owner = ? AND owner <> '' AND seq = ? AND ended = 0`
+
+// advance moves a run behind that node, and touches no index. What wait_event
+// and wait_until say counts for waiting runs only, so they may stay.
+const advance = `UPDATE runs SET last = ?, seq = ?, node = ?, next = ?, state = ?, visits = ?, starts = 0, wait = '', updated_at = ? WHERE n = ?`
 
 // Commit implements checkpoints.Progress. As long as nothing is wrong it is
 // two statements; only a commit that is refused reads why.
@@ -41,11 +45,11 @@ func (s *Store) Commit(ctx context.Context, l checkpoints.Lease, c checkpoints.C
 			}
 			n = p.n
 		}
-		moved, err := t.exec(advance, c.Seq, c.Record.Node, c.Next, string(c.State), visits, t.now, n, l.RunID, l.Fence, l.Owner, c.Seq-1)
+		last, err := t.record(n, l, c, r)
 		if err != nil {
-			return fmt.Errorf("committing node %s of run %s: %w", c.Record.Node, l.RunID, err)
+			return fmt.Errorf("recording node %s of run %s: %w", c.Record.Node, l.RunID, err)
 		}
-		if moved == 0 {
+		if last == 0 {
 			return t.refusal(l, c)
 		}
 		if c.EventKey != "" {
@@ -53,8 +57,9 @@ func (s *Store) Commit(ctx context.Context, l checkpoints.Lease, c checkpoints.C
 				return err
 			}
 		}
-		if err := t.record(n, c, r); err != nil {
-			return fmt.Errorf("recording node %s of run %s: %w", c.Record.Node, l.RunID, err)
+		err = t.exec1(advance, last, c.Seq, c.Record.Node, c.Next, string(c.State), visits, t.now, n)
+		if err != nil {
+			return fmt.Errorf("committing node %s of run %s: %w", c.Record.Node, l.RunID, err)
 		}
 		switch {
 		case c.Ending != nil:
@@ -94,11 +99,19 @@ func encodeRecord(r checkpoints.NodeRecord) (e encoded, err error) {
 	return e, nil
 }
 
-// record appends a node to the history.
-func (t *tx) record(run int64, c checkpoints.Commit, e encoded) error {
+// record appends a node to the history of run n and returns its place, 0 when
+// the run is not where it should be.
+func (t *tx) record(n int64, l checkpoints.Lease, c checkpoints.Commit, e encoded) (last int64, err error) {
 	r := c.Record
-	return t.exec1(`INSERT INTO history (run, seq, node, kind, visit, attempt, outcome, next, delta, guards, event_key, note, usage, began_at, took, input_hash)
-		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
-		run, c.Seq, r.Node, r.Kind, r.Visit, r.Attempt, r.Outcome, c.Next, string(r.Delta), e.guards,
-		c.EventKey, r.Note, e.usage, micros(r.Began), r.Took.Microseconds(), r.InputHash)
+	res, err := t.ExecContext(t.ctx, appendNode,
+		c.Seq, r.Node, r.Kind, r.Visit, r.Attempt, r.Outcome, c.Next, string(r.Delta), e.guards,
+		c.EventKey, r.Note, e.usage, micros(r.Began), r.Took.Microseconds(), r.InputHash,
+		n, l.RunID, l.Fence, l.Owner, c.Seq-1)
+	if err != nil {
+		return 0, err
+	}
+	if added, err := res.RowsAffected(); err != nil || added == 0 {
+		return 0, err
+	}
+	return res.LastInsertId()
 }

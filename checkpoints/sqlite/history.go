@@ -9,10 +9,15 @@ import (
 	"github.com/pipelinebot/pipelinebot/checkpoints"
 )
 
+// chain selects the places of a run's nodes from the last one back; what its
+// first SELECT is, is the caller's.
+const chain = ` UNION SELECT h.prev FROM chain c JOIN history h ON h.n = c.n WHERE h.prev > 0) `
+
 // History implements checkpoints.Runs.
 func (s *Store) History(ctx context.Context, id string) ([]checkpoints.NodeRecord, error) {
-	records, err := collect(ctx, s.reads, scanRecord, `SELECT seq, node, kind, visit, attempt, outcome, next, delta, guards,
-		event_key, note, usage, began_at, took, input_hash FROM history WHERE run = (SELECT n FROM runs WHERE id = ?) ORDER BY seq`, id)
+	records, err := collect(ctx, s.reads, scanRecord, `WITH RECURSIVE chain (n) AS (SELECT last FROM runs WHERE id = ?`+chain+`
+		SELECT seq, node, kind, visit, attempt, outcome, next, delta, guards,
+			event_key, note, usage, began_at, took, input_hash FROM history h JOIN chain c ON h.n = c.n ORDER BY seq`, id)
 	if err != nil {
 		return nil, fmt.Errorf("reading the history of run %s: %w", id, err)
 	}

@@ -118,7 +118,7 @@ func park(b *testing.B, path string, n int) {
 	}
 	defer tx.Rollback() //nolint:errcheck // after the commit there is nothing to roll back
 	multiply(b, tx, "runs", n, map[string]string{
-		"n": "n + i", "id": "printf('clone%06d', i)", "lineage": "printf('clone%06d', i)", "key": "key || i", "issue": "issue + i",
+		"n": "n + i", "id": "printf('clone%06d', i)", "lineage": "printf('clone%06d', i)", "key": "key || i", "last": "last + i", "issue": "issue + i",
 	})
 	multiply(b, tx, "initials", n, map[string]string{"run": "run + i"})
 	multiply(b, tx, "history", n, map[string]string{"n": "n + i", "run": "run + i"})

@@ -75,7 +75,7 @@ func TestNoCallWalksATable(t *testing.T) {
 	t.Parallel()
 	s := openStore(t)
 	walk(t, s)
-	allowed := []string{"CONSTANT", "definitions", "up", "f", "family", "runs_leased", "runs_claimable"}
+	allowed := []string{"CONSTANT", "definitions", "up", "f", "c", "chain", "family", "runs_leased", "runs_claimable"}
 	s.stmts.mu.Lock()
 	defer s.stmts.mu.Unlock()
 	for query := range s.stmts.known {

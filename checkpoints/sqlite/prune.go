@@ -25,12 +25,16 @@ func (s *Store) Prune(ctx context.Context, ret checkpoints.Retention) (n int, er
 			return 0, err
 		}
 	}
-	// Children go when their parents have gone.
-	n, err = s.deleteAll(ctx, `DELETE FROM runs WHERE n IN (SELECT n FROM runs
-		WHERE final_at > 0 AND final_at < ?1 AND (parent <> '' OR (final_at, n) < (?2, ?3))
-			AND NOT EXISTS (SELECT 1 FROM runs p WHERE p.id = runs.parent) LIMIT ?4)`, before, kept.at, kept.n, pruned)
-	if err != nil {
-		return n, fmt.Errorf("deleting final runs: %w", err)
+	for more := true; more; {
+		var gone int
+		err := s.write(ctx, func(t *tx) (err error) {
+			gone, err = t.deleteRuns(before, kept)
+			return err
+		})
+		if err != nil {
+			return n, fmt.Errorf("deleting final runs: %w", err)
+		}
+		n, more = n+gone, gone > 0
 	}
 	_, err = s.deleteAll(ctx, `DELETE FROM inbox WHERE n IN (SELECT n FROM inbox
 		WHERE decision <> '' AND decided_at < ? LIMIT ?)`, before, pruned)
@@ -46,6 +50,32 @@ func (s *Store) Prune(ctx context.Context, ret checkpoints.Retention) (n int, er
 		return n, fmt.Errorf("deleting unused definitions: %w", err)
 	}
 	return n, nil
+}
+
+// deleteRuns deletes some of the runs that may go, and their nodes; all else
+// that hangs on them goes by itself. Children go when their parents have gone.
+func (t *tx) deleteRuns(before int64, kept row) (n int, err error) {
+	scan := func(s scanner) (n int64, err error) {
+		err = s.Scan(&n)
+		return n, err
+	}
+	gone, err := collect(t.ctx, t, scan, `SELECT n FROM runs
+		WHERE final_at > 0 AND final_at < ?1 AND (parent <> '' OR (final_at, n) < (?2, ?3))
+			AND NOT EXISTS (SELECT 1 FROM runs p WHERE p.id = runs.parent) LIMIT ?4`, before, kept.at, kept.n, pruned)
+	if err != nil {
+		return 0, err
+	}
+	for _, run := range gone {
+		_, err := t.exec(`DELETE FROM history WHERE n IN (WITH RECURSIVE chain (n) AS (SELECT last FROM runs WHERE n = ?`+chain+`
+			SELECT n FROM chain)`, run)
+		if err != nil {
+			return 0, err
+		}
+		if err := t.exec1(`DELETE FROM runs WHERE n = ?`, run); err != nil {
+			return 0, err
+		}
+	}
+	return len(gone), nil
 }
 
 // row is a run's place in the order of ends.

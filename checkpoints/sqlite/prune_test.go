@@ -32,7 +32,7 @@ func TestPruneAndCompact(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	multiply(t, tx, "runs", more, map[string]string{"n": "n + i", "id": "id || i", "key": "key || i"})
+	multiply(t, tx, "runs", more, map[string]string{"n": "n + i", "id": "id || i", "key": "key || i", "last": "last + i"})
 	multiply(t, tx, "history", more, map[string]string{"n": "n + i", "run": "run + i"})
 	if err := tx.Commit(); err != nil {
 		t.Fatal(err)
@@ -48,6 +48,10 @@ func TestPruneAndCompact(t *testing.T) {
 	}
 	if history, err := s.History(t.Context(), runs[0].ID); err != nil || len(history) != 1 {
 		t.Fatalf("%d nodes are left, %v", len(history), err)
+	}
+	var rows int
+	if err := s.DB().QueryRowContext(t.Context(), `SELECT count(*) FROM history`).Scan(&rows); err != nil || rows != 1 {
+		t.Fatalf("%d nodes are left of all runs, %v", rows, err)
 	}
 	if got := size(t, s); got != full {
 		t.Errorf("the file went from %d to %d bytes by itself", full, got)

@@ -2,10 +2,14 @@
 -- History in the order of writing, so that rows fill their pages however many
 -- runs write at once. Without a rowid, a row of more than 2 KB took a page of
 -- its own, and a run's rows were scattered by its random id.
+--
+-- A run points to its last node and each node to the one before it. An index
+-- over run and seq would cost every node one more page to write.
 
 CREATE TABLE history (
     n          INTEGER PRIMARY KEY, -- order of writing
-    run        INTEGER NOT NULL REFERENCES runs (n) ON DELETE CASCADE,
+    prev       INTEGER NOT NULL,    -- the run's node before this one; 0 is none
+    run        INTEGER NOT NULL,    -- runs.n; deleted with it by Prune
     seq        INTEGER NOT NULL,
     node       TEXT    NOT NULL,
     kind       TEXT    NOT NULL,
@@ -14,20 +18,22 @@ CREATE TABLE history (
     outcome    TEXT    NOT NULL,
     next       TEXT    NOT NULL,
     delta      TEXT    NOT NULL,
-    guards     TEXT    NOT NULL, -- JSON; '' is none
+    guards     TEXT    NOT NULL,    -- JSON; '' is none
     event_key  TEXT    NOT NULL,
     note       TEXT    NOT NULL,
-    usage      TEXT    NOT NULL, -- JSON; '' is nothing
+    usage      TEXT    NOT NULL,    -- JSON; '' is nothing
     began_at   INTEGER NOT NULL,
-    took       INTEGER NOT NULL, -- microseconds
+    took       INTEGER NOT NULL,    -- microseconds
     input_hash TEXT    NOT NULL
 ) STRICT;
 
-CREATE UNIQUE INDEX history_seq ON history (run, seq);
+ALTER TABLE runs ADD COLUMN last INTEGER NOT NULL DEFAULT 0; -- history.n; 0 is none
 
-INSERT INTO history (run, seq, node, kind, visit, attempt, outcome, next, delta, guards, event_key, note, usage, began_at, took, input_hash)
-SELECT r.n, o.seq, o.node, o.kind, o.visit, o.attempt, o.outcome, o.next, o.delta, iif(o.guards = 'null', '', o.guards),
-       o.event_key, o.note, o.usage, o.began_at, o.took, o.input_hash
-FROM nodes o JOIN runs r ON r.id = o.run_id ORDER BY r.n, o.seq;
+INSERT INTO history (n, prev, run, seq, node, kind, visit, attempt, outcome, next, delta, guards, event_key, note, usage, began_at, took, input_hash)
+SELECT n, lag(n, 1, 0) OVER (PARTITION BY run ORDER BY seq), run, seq, node, kind, visit, attempt, outcome, next, delta,
+       iif(guards = 'null', '', guards), event_key, note, usage, began_at, took, input_hash
+FROM (SELECT row_number() OVER (ORDER BY r.n, o.seq) AS n, r.n AS run, o.* FROM nodes o JOIN runs r ON r.id = o.run_id);
+
+UPDATE runs SET last = coalesce((SELECT max(h.n) FROM history h WHERE h.run = runs.n), 0) WHERE seq > 0;
 
 DROP TABLE nodes;
