@@ -90,14 +90,8 @@ func readSource(s Source) ([]Entry, error) {
 		case d.IsDir() || !slices.Contains([]string{".yaml", ".yml"}, path.Ext(file)):
 			return nil
 		}
-		src, err := readFlow(s.FS, file)
-		switch {
-		case errors.Is(err, errFolder):
-			return nil
-		case err != nil:
-			found = append(found, unreadable(s.Name, file, err))
-		default:
-			found = append(found, newEntry(s.Name, file, src))
+		if e, ok := readEntry(s, file); ok {
+			found = append(found, e)
 		}
 		return nil
 	})
@@ -105,6 +99,18 @@ func readSource(s Source) ([]Entry, error) {
 		return nil, fmt.Errorf("reading flows from %s: %w", s.Name, err)
 	}
 	return found, nil
+}
+
+// readEntry reads a file of a source; false for what is none.
+func readEntry(s Source, file string) (Entry, bool) {
+	src, err := readFlow(s.FS, file)
+	switch {
+	case errors.Is(err, errFolder):
+		return Entry{}, false
+	case err != nil:
+		return unreadable(s.Name, file, err), true
+	}
+	return newEntry(s.Name, file, src), true
 }
 
 // errFolder is a link to a folder, which is not followed.

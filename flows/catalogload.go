@@ -18,11 +18,14 @@ type catalogLoader struct {
 
 func (c *catalogLoader) load() {
 	c.winner, c.twice = map[string]int{}, map[int]string{}
-	type place struct{ source, name string }
+	type place struct {
+		source int
+		name   string
+	}
 	first := map[place]string{}
 	for i, e := range c.entries {
 		c.winner[e.Name] = i
-		at := place{e.Source, e.Name}
+		at := place{e.source, e.Name}
 		if file, dup := first[at]; dup {
 			c.twice[i] = file
 		} else {
@@ -89,11 +92,14 @@ func (c *catalogLoader) child(name string) (*Flow, error) {
 // notePhases tells of flows of one phase in one source: the phase's label
 // starts one of them only.
 func (c *catalogLoader) notePhases() {
-	type place struct{ source, phase string }
+	type place struct {
+		source int
+		phase  string
+	}
 	of := map[place][]string{}
 	for _, e := range c.entries {
 		if e.flow != nil {
-			at := place{e.Source, e.Phase}
+			at := place{e.source, e.Phase}
 			of[at] = append(of[at], e.Name)
 		}
 	}
@@ -102,7 +108,7 @@ func (c *catalogLoader) notePhases() {
 		if e.flow == nil || e.Name == e.Phase {
 			continue
 		}
-		if all := of[place{e.Source, e.Phase}]; len(all) > 1 {
+		if all := of[place{e.source, e.Phase}]; len(all) > 1 {
 			others := slices.DeleteFunc(slices.Clone(all), func(name string) bool { return name == e.Name })
 			e.Notes = append(e.Notes, fmt.Sprintf("of phase %s, as are %s: its label starts the flow that is called %s", e.Phase, strings.Join(others, ", "), e.Phase))
 		}

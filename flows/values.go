@@ -41,7 +41,11 @@ func (r *reader) mapping(n *yaml.Node, id, what string, allowed []string) (mappi
 		case allowed == nil:
 			m.order = append(m.order, key.Value)
 		case !slices.Contains(allowed, key.Value):
-			r.add(at(key, id), "unknown-key", didYouMean(key.Value, allowed), "%s has no key %s", what, key.Value)
+			hint := didYouMean(key.Value, allowed)
+			if key.Value == "idempotency" || key.Value == "effects" {
+				hint = "leave it out: the engine gives every effect its key"
+			}
+			r.add(at(key, id), "unknown-key", hint, "%s has no key %s", what, key.Value)
 		}
 	}
 	return m, true
