@@ -116,7 +116,7 @@ func (a *App) phaseDeps(t tools) deps {
 // testsFor is how a repository's tests are run; an empty command is detected.
 func (a *App) testsFor(repo string) gates.TestCommand {
 	t := a.cfg.TestsFor(repo)
-	return gates.TestCommand{Argv: t.Command, Timeout: t.Timeout, Network: t.Network, AllowUnknownCount: t.AllowUnknownCount}
+	return gates.TestCommand{Argv: t.Command, Timeout: t.Timeout, Network: t.Network, AllowUnknownCount: t.AllowUnknownCount, Reruns: t.Reruns}
 }
 
 // models chooses the model for a prompt: by its full name, its phase, or the

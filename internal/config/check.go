@@ -209,6 +209,9 @@ func (c *checker) tests(path string, r RawTests) Tests {
 	if t.Timeout < 0 {
 		c.fail(path+".timeout", "", "want a time above 0")
 	}
+	if t.Reruns < 0 || t.Reruns > MaxReruns {
+		c.fail(path+".reruns", "a test that needs more is not flaky but broken", "want 0 to %d", MaxReruns)
+	}
 	if c.doc.Has(path+".command") && (len(t.Command) == 0 || t.Command[0] == "") {
 		c.fail(path+".command", "write it like [go, test, ./...]", "the command is empty")
 	}

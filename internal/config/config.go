@@ -70,7 +70,12 @@ type Tests struct {
 	Timeout           time.Duration
 	Network           bool
 	AllowUnknownCount bool
+	// Reruns is how often a failing run is repeated, at most MaxReruns.
+	Reruns int
 }
+
+// MaxReruns bounds Tests.Reruns.
+const MaxReruns = 5
 
 // Models maps prompts to models.
 type Models struct {

@@ -90,6 +90,7 @@ func TestProblems(t *testing.T) {
 		{"command that allows all", minimal + "phases: {implement: {commands: [[]]}}\n", "phases.implement.commands[0]: the command is empty"},
 		{"author of two lines", minimal + "git: {name: \"a\\nb\"}\n", "git.name: git takes no empty text, line break"},
 		{"no flows", minimal + "flows_dir: nowhere\n", "flows_dir: there is no folder"},
+		{"too many reruns", minimal + "phases: {implement: {tests: {reruns: 6}}}\n", "phases.implement.tests.reruns: want 0 to 5"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

@@ -82,6 +82,7 @@ func (c *Config) repositoryView() []map[string]any {
 func testsView(t Tests) map[string]any {
 	return map[string]any{
 		"command": t.Command, "timeout": t.Timeout.String(), "network": t.Network, "allow_unknown_count": t.AllowUnknownCount,
+		"reruns": t.Reruns,
 	}
 }
 

@@ -62,6 +62,7 @@ type RawTests struct {
 	Timeout           time.Duration `json:"timeout,omitempty" jsonschema:"time for one test run"`
 	Network           bool          `json:"network,omitempty" jsonschema:"allow network to the tests"`
 	AllowUnknownCount bool          `json:"allow_unknown_count,omitempty" jsonschema:"accept exit code 0 from a runner that does not say how many tests ran"`
+	Reruns            int           `json:"reruns,omitempty" jsonschema:"how often a failing run is repeated; a pass on a repeat counts and is recorded as flaky"`
 }
 
 // RawLabels is `labels`; an empty name keeps the default.

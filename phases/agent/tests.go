@@ -97,6 +97,9 @@ func (k kit) runs(ctx context.Context, c flows.Call, at tree.At, test gates.Test
 	if err != nil {
 		return nil, fmt.Errorf("reading the changes: %w", err)
 	}
+	if times > 1 {
+		test.Reruns = 0 // each run speaks for itself
+	}
 	var runs []gates.Evidence
 	for i := range times {
 		c.Beat(fmt.Sprintf("running the tests, %d of %d", i+1, times))
