@@ -29,7 +29,7 @@ func (w *propWorld) child(id string) error {
 			return fmt.Errorf("claiming child %s: %w", id, err)
 		}
 		if err := w.engine().ChildEnded(ctx, run); errors.Is(err, errKilled) {
-			w.store = w.alive()
+			w.restarts()
 			continue
 		} else if err != nil {
 			return err

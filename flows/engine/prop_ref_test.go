@@ -39,6 +39,7 @@ type interpreter struct {
 	pending []propEvent
 	came    map[string]int
 	spent   int
+	parent  *interpreter       // that waits, so that what is spent here counts there
 	done    map[string]entered // results by input, of nodes with a cache
 	joined  map[string]entered // finished branches
 }
@@ -53,9 +54,9 @@ type entered struct {
 }
 
 // interpret says what a run of the flow must come to.
-func (f *propFlow) interpret(input map[string]int) *propEnd {
+func (f *propFlow) interpret(input map[string]int, parent *interpreter) *propEnd {
 	in := &interpreter{
-		flow: f, visits: map[string]int{}, came: map[string]int{}, done: map[string]entered{}, joined: map[string]entered{},
+		flow: f, parent: parent, visits: map[string]int{}, came: map[string]int{}, done: map[string]entered{}, joined: map[string]entered{},
 		pending: slices.Clone(f.early),
 		end: &propEnd{Calls: map[string]int{}, Children: map[string]*propEnd{}, State: propState{
 			"n0": 0, "n1": 0, "n2": 0, "i0": 1, "b0": false, "s0": "", "s1": "", "e0": "red", "lines": []string{}, "result": "none",
@@ -251,14 +252,28 @@ func (in *interpreter) enter(n *propNode, visit int) entered {
 // overspent reports that no node which may spend is entered any more.
 func (in *interpreter) overspent() bool { return in.flow.tokens > 0 && in.spent >= in.flow.tokens }
 
+// affords reports that no limit of the run, nor of those that wait for it,
+// would be passed.
+func (in *interpreter) affords(estimate int) bool {
+	for run := in; run != nil; run = run.parent {
+		if run.flow.tokens > 0 && run.spent+estimate > run.flow.tokens {
+			return false
+		}
+	}
+	return true
+}
+
 // act runs what the script says of an action.
 func (in *interpreter) act(n *propNode, a propAct, seen propState, echo string) entered {
 	used := 0
 	for _, s := range a.spend {
-		if n.budget > 0 && used+s.estimate > n.budget || in.flow.tokens > 0 && in.spent+s.estimate > in.flow.tokens {
+		if n.budget > 0 && used+s.estimate > n.budget || !in.affords(s.estimate) {
 			return entered{outcome: "budget-exhausted"}
 		}
-		used, in.spent = used+s.used, in.spent+s.used
+		used += s.used
+		for run := in; run != nil; run = run.parent {
+			run.spent += s.used
+		}
 	}
 	switch a.end {
 	case "failed":

@@ -91,7 +91,11 @@ func (in *interpreter) subflow(n *propNode) entered {
 		for to, from := range n.give {
 			input[to] = in.end.State[from].(int)
 		}
-		child = in.flow.children[n.child].interpret(input)
+		var waits *interpreter
+		if n.await {
+			waits = in
+		}
+		child = in.flow.children[n.child].interpret(input, waits)
 		in.end.Children[key] = child
 	}
 	switch {

@@ -29,6 +29,13 @@ type killer struct {
 	branch func(runID string, b checkpoints.BranchRecord)
 }
 
+// revive makes it the store of another process.
+func (k *killer) revive(inner engine.Store) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.Store, k.calls, k.at, k.dead = inner, nil, 0, false
+}
+
 // call makes one call unless the process is dead, or dies here.
 func (k *killer) call(writes bool, do func() error) error {
 	k.mu.Lock()

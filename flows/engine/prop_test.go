@@ -80,7 +80,7 @@ func TestFlowsMeanWhatTheInterpreterSays(t *testing.T) {
 		n = 1500
 	}
 	eachFlow(t, n, false, func(t *testing.T, _ uint64, f *propFlow) {
-		want, w := f.interpret(f.input), newPropWorld(t, f)
+		want, w := f.interpret(f.input, nil), newPropWorld(t, f)
 		loaded, err := w.load()
 		if err != nil {
 			t.Error(err)
@@ -118,7 +118,7 @@ func TestFlowsMeanTheSameOverCrashes(t *testing.T) {
 		n = 40
 	}
 	eachFlow(t, n, true, func(t *testing.T, _ uint64, f *propFlow) {
-		want, w := f.interpret(f.input), newPropWorld(t, f)
+		want, w := f.interpret(f.input, nil), newPropWorld(t, f)
 		loaded, err := w.load()
 		if err != nil {
 			t.Error(err)
@@ -128,12 +128,12 @@ func TestFlowsMeanTheSameOverCrashes(t *testing.T) {
 			t.Error(err)
 			return
 		}
-		for i, writes := range w.store.calls {
+		for i, writes := range slices.Clone(w.store.calls) {
 			for _, after := range []bool{false, true} {
 				if after && !writes {
 					continue // a read that took effect is one that did not
 				}
-				w := newPropWorld(t, f)
+				w.reset()
 				got, err := w.play(loaded, i+1, after)
 				if err != nil {
 					t.Errorf("death at call %d, after it: %t: %v", i+1, after, err)

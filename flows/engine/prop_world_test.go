@@ -44,7 +44,8 @@ type propWorld struct {
 	inner *memory.Store
 	store *killer
 	reg   *flows.Registry
-	seen  completions
+	eng   *engine.Engine
+	seen  *completions
 
 	mu     sync.Mutex
 	calls  map[string]int // by run/node/visit
@@ -55,11 +56,10 @@ type propWorld struct {
 func newPropWorld(t testing.TB, f *propFlow) *propWorld {
 	w := &propWorld{
 		t: t, flow: f, nodes: map[string]*propNode{}, flows: map[string]*propFlow{}, clock: clock.NewFake(start()), reg: &flows.Registry{},
-		calls: map[string]int{}, came: map[string]int{}, halted: map[string]bool{}, seen: completions{done: map[string]bool{}},
 	}
 	w.add(f)
-	w.inner = memory.New(memory.Options{Clock: w.clock})
-	w.store = w.alive()
+	w.store = &killer{commit: w.committed, branch: w.joined}
+	w.reset()
 	anything := func(json.RawMessage) error { return nil }
 	denied := []flows.Outcome{flows.Denied}
 	for _, a := range []flows.Action{
@@ -76,6 +76,19 @@ func newPropWorld(t testing.TB, f *propFlow) *propWorld {
 	return w
 }
 
+// reset forgets everything that was played.
+func (w *propWorld) reset() {
+	w.inner = memory.New(memory.Options{Clock: w.clock})
+	w.store.revive(w.inner)
+	w.calls, w.came, w.halted, w.seen = map[string]int{}, map[string]int{}, map[string]bool{}, &completions{done: map[string]bool{}}
+}
+
+// restarts puts another process in the place of one that has died.
+func (w *propWorld) restarts() {
+	w.store.revive(w.inner)
+	w.eng = nil
+}
+
 func (w *propWorld) add(f *propFlow) {
 	w.flows[f.name] = f
 	for _, n := range f.nodes {
@@ -89,19 +102,16 @@ func (w *propWorld) add(f *propFlow) {
 	}
 }
 
-// alive is a store for a process that lives.
-func (w *propWorld) alive() *killer {
-	return &killer{
-		Store: w.inner,
-		commit: func(run string, rec checkpoints.NodeRecord) {
-			if rec.Outcome != string(flows.Skipped) {
-				w.seen.acknowledged(fmt.Sprintf("%s/%s/%d", run, rec.Node, rec.Visit))
-			}
-		},
-		branch: func(run string, b checkpoints.BranchRecord) {
-			w.seen.acknowledged(fmt.Sprintf("%s/%s/%d", run, b.Branch, b.Visit))
-		},
+// committed notes a completed node.
+func (w *propWorld) committed(run string, rec checkpoints.NodeRecord) {
+	if rec.Outcome != string(flows.Skipped) {
+		w.seen.acknowledged(fmt.Sprintf("%s/%s/%d", run, rec.Node, rec.Visit))
 	}
+}
+
+// joined notes a finished branch.
+func (w *propWorld) joined(run string, b checkpoints.BranchRecord) {
+	w.seen.acknowledged(fmt.Sprintf("%s/%s/%d", run, b.Branch, b.Visit))
 }
 
 // called counts a call of an action.
@@ -167,18 +177,22 @@ func (w *propWorld) command(_ context.Context, c flows.Call) (flows.Result, erro
 	return res, nil
 }
 
+// engine is the one of the process that lives now.
 func (w *propWorld) engine() *engine.Engine {
-	return engine.New(engine.Options{
-		Store: w.store, Registry: w.reg, Clock: quick{w.clock},
-		Hooks: engine.Hooks{KillSwitch: func(_ context.Context, r checkpoints.Run) (bool, string, error) {
-			key := fmt.Sprint(r.ID, "/", r.Seq)
-			w.mu.Lock()
-			defer w.mu.Unlock()
-			on := slices.Contains(w.flows[r.Flow].halts, int(r.Seq)) && !w.halted[key]
-			w.halted[key] = w.halted[key] || on
-			return on, "scripted stop", nil
-		}},
-	})
+	if w.eng == nil {
+		w.eng = engine.New(engine.Options{Store: w.store, Registry: w.reg, Clock: quick{w.clock}, Hooks: engine.Hooks{KillSwitch: w.kills}})
+	}
+	return w.eng
+}
+
+// kills is on once before each of the flow's halts.
+func (w *propWorld) kills(_ context.Context, r checkpoints.Run) (bool, string, error) {
+	key := fmt.Sprint(r.ID, "/", r.Seq)
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	on := slices.Contains(w.flows[r.Flow].halts, int(r.Seq)) && !w.halted[key]
+	w.halted[key] = w.halted[key] || on
+	return on, "scripted stop", nil
 }
 
 // load reads the flow as a file.
@@ -279,7 +293,7 @@ func (w *propWorld) walk(id string) error {
 		return fmt.Errorf("claiming run %s (%s): %w", id, run.Status, err)
 	}
 	if _, err = w.engine().Walk(context.Background(), run, lease); errors.Is(err, errKilled) {
-		w.store = w.alive()
+		w.restarts()
 		return nil
 	}
 	return err
