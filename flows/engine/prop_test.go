@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -110,6 +111,13 @@ func TestFlowsMeanWhatTheInterpreterSays(t *testing.T) {
 // Covers: CN20, CN21, CN23, CN25, VK22, AR13, BL7, BL11, BL23, NX5.
 func TestFlowsMeanTheSameOverCrashes(t *testing.T) {
 	t.Parallel()
+	var plays, deaths atomic.Int64
+	t.Cleanup(func() {
+		t.Logf("%d deaths in %d plays", deaths.Load(), plays.Load())
+		if deaths.Load() < plays.Load()*9/10 {
+			t.Error("most plays were meant to have a death")
+		}
+	})
 	n := 500
 	switch {
 	case testing.Short():
@@ -135,6 +143,8 @@ func TestFlowsMeanTheSameOverCrashes(t *testing.T) {
 				}
 				w.reset()
 				got, err := w.play(loaded, i+1, after)
+				plays.Add(1)
+				deaths.Add(w.deaths)
 				if err != nil {
 					t.Errorf("death at call %d, after it: %t: %v", i+1, after, err)
 					return
@@ -150,4 +160,42 @@ func TestFlowsMeanTheSameOverCrashes(t *testing.T) {
 			}
 		}
 	})
+}
+
+// The generator reaches every kind of node with every outcome, and every way
+// in which a run can end.
+func TestGeneratorReachesEverything(t *testing.T) {
+	t.Parallel()
+	seen := map[string]bool{}
+	var look func(f *propFlow, e *propEnd)
+	look = func(f *propFlow, e *propEnd) {
+		seen[strings.TrimSpace(e.Result+" "+e.Code)] = true
+		for _, v := range e.Path {
+			if v.Node != propSink {
+				seen[f.node(v.Node).kind+" "+v.Outcome] = true
+			}
+		}
+		for key, c := range e.Children {
+			name, _, _ := strings.Cut(key, ":")
+			look(f.children[name], c)
+		}
+	}
+	for seed := range uint64(3000) {
+		f := generated(seed, false)
+		look(f, f.interpret(f.input, nil))
+	}
+	for _, want := range []string{
+		"ok", "late", "ok early", "needs_human budget",
+		"error bad-event", "error budget", "error child-failed", "error denied", "error failed", "error guard", "error invalid-state",
+		"error max-steps", "error no-result", "error no-route", "error outcome-unknown", "error panic", "error timeout",
+		"step ok", "step failed", "step denied", "step timeout", "step budget-exhausted", "gate ok", "gate failed", "gate denied", "gate timeout",
+		"loop ok", "loop exhausted", "wait ok", "wait skipped", "wait failed", "wait denied", "wait timeout", "wait exhausted",
+		"approval ok", "approval skipped", "approval denied", "approval timeout", "approval exhausted",
+		"command ok", "command failed", "command timeout", "command budget-exhausted",
+		"fanout ok", "fanout failed", "fanout timeout", "fanout budget-exhausted", "merge ok", "merge failed", "subflow ok", "subflow failed",
+	} {
+		if !seen[want] {
+			t.Errorf("no flow came to %q", want)
+		}
+	}
 }

@@ -51,6 +51,7 @@ type propWorld struct {
 	calls  map[string]int // by run/node/visit
 	came   map[string]int // events delivered by run/node/visit
 	halted map[string]bool
+	deaths int64
 }
 
 func newPropWorld(t testing.TB, f *propFlow) *propWorld {
@@ -80,6 +81,7 @@ func newPropWorld(t testing.TB, f *propFlow) *propWorld {
 func (w *propWorld) reset() {
 	w.inner = memory.New(memory.Options{Clock: w.clock})
 	w.store.revive(w.inner)
+	w.deaths = 0
 	w.calls, w.came, w.halted, w.seen = map[string]int{}, map[string]int{}, map[string]bool{}, &completions{done: map[string]bool{}}
 }
 
@@ -87,6 +89,7 @@ func (w *propWorld) reset() {
 func (w *propWorld) restarts() {
 	w.store.revive(w.inner)
 	w.eng = nil
+	w.deaths++
 }
 
 func (w *propWorld) add(f *propFlow) {
