@@ -38,7 +38,7 @@ func TestScripts(t *testing.T) {
 	testscript.Run(t, testscript.Params{
 		Dir:                 filepath.Join("testdata", "script"),
 		RequireExplicitExec: true,
-		Cmds:                map[string]func(ts *testscript.TestScript, neg bool, args []string){"code": code, "busyport": busyPort},
+		Cmds:                map[string]func(ts *testscript.TestScript, neg bool, args []string){"code": code, "busyport": busyPort, "seedruns": seedRuns},
 	})
 }
 

@@ -42,7 +42,7 @@ func (s *shell) audit(ctx context.Context, d *app.Desk, run checkpoints.Run) err
 	if s.json {
 		s.emit(map[string]any{
 			"run": run.ID, "status": run.Status, "snapshot": a.Snapshot, "coverage": a.Coverage, "action": a.Action,
-			"reasons": a.Reasons, "operators": lines,
+			"reasons": listed(a.Reasons), "operators": auditViews(lines),
 		})
 	} else {
 		fmt.Fprintf(s.Out, "run       %s (%s)\nsnapshot  %s\ncoverage  %s\naction    %s\n", run.ID, run.Status, a.Snapshot, a.Coverage, a.Action)

@@ -65,14 +65,14 @@ func (s *shell) showRun(ctx context.Context, d *app.Desk, run checkpoints.Run, w
 	}
 	if s.json {
 		v := runView(run)
-		v["state"], v["history"], v["branches"], v["audit"] = run.State, all.history, all.branches, all.audits
+		v["state"], v["history"], v["branches"], v["audit"] = run.State, listed(all.history), listed(all.branches), auditViews(all.audits)
 		children := []map[string]any{}
 		for _, child := range all.children {
 			children = append(children, runView(child))
 		}
 		v["children"] = children
 		if why {
-			v["skipped"] = all.skipped
+			v["skipped"] = listed(all.skipped)
 		}
 		s.emit(v)
 		return nil
@@ -97,6 +97,14 @@ func (s *shell) showRun(ctx context.Context, d *app.Desk, run checkpoints.Run, w
 	return nil
 }
 
+// listed is a list that JSON shows as one, also when it is empty.
+func listed[T any](all []T) []T {
+	if all == nil {
+		return []T{}
+	}
+	return all
+}
+
 func gather(ctx context.Context, d *app.Desk, run checkpoints.Run, why bool) (all shown, err error) {
 	if all.history, err = d.History(ctx, run.ID); err != nil {
 		return all, fmt.Errorf("reading the nodes of run %s: %w", run.ID, err)
@@ -118,6 +126,15 @@ func gather(ctx context.Context, d *app.Desk, run checkpoints.Run, why bool) (al
 		all.skipped = flowops.Skipped(f, flowops.Record{Run: run, History: all.history})
 	}
 	return all, nil
+}
+
+// auditViews are audit lines as JSON.
+func auditViews(lines []checkpoints.AuditLine) []map[string]any {
+	views := []map[string]any{}
+	for _, a := range lines {
+		views = append(views, map[string]any{"by": a.By, "what": a.What, "why": a.Why, "at": a.At})
+	}
+	return views
 }
 
 func (s *shell) printAudits(lines []checkpoints.AuditLine) {
