@@ -1,7 +1,7 @@
 package cli
 
 import (
-	"errors"
+	"context"
 	"fmt"
 
 	"github.com/spf13/cobra"
@@ -9,7 +9,6 @@ import (
 	"github.com/pipelinebot/pipelinebot/checkpoints"
 	"github.com/pipelinebot/pipelinebot/flows"
 	"github.com/pipelinebot/pipelinebot/internal/app"
-	"github.com/pipelinebot/pipelinebot/internal/flowops"
 )
 
 func (s *flowShell) graphCommand() *cobra.Command {
@@ -34,13 +33,11 @@ func (s *flowShell) graphCommand() *cobra.Command {
 					if len(args) == 1 && args[0] != f.Name() {
 						return usage("run %s is of the flow %s, not of %s", r.ID, f.Name(), args[0])
 					}
-					history, err := d.History(c.Context(), r.ID)
-					branches, err2 := d.Branches(c.Context(), r.ID)
-					if err := errors.Join(err, err2); err != nil {
-						return fmt.Errorf("reading the nodes of run %s: %w", r.ID, err)
+					marks, err := marksOf(c.Context(), d, r)
+					if err != nil {
+						return err
 					}
-					path := flowops.PathOf(flowops.Record{Run: r, History: history}, branches)
-					s.draw(f, svg, &path)
+					s.draw(f, svg, marks)
 					return nil
 				})
 			}
@@ -48,7 +45,7 @@ func (s *flowShell) graphCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			s.draw(f, svg, nil)
+			s.draw(f, svg)
 			return nil
 		},
 	}
@@ -58,12 +55,37 @@ func (s *flowShell) graphCommand() *cobra.Command {
 	return c
 }
 
-func (s *flowShell) draw(f *flows.Flow, svg bool, path *flowops.Path) {
+// marksOf is the path of a run.
+func marksOf(ctx context.Context, d *app.Desk, run checkpoints.Run) (flows.Marks, error) {
+	history, err := d.History(ctx, run.ID)
+	if err != nil {
+		return flows.Marks{}, fmt.Errorf("reading the nodes of run %s: %w", run.ID, err)
+	}
+	branches, err := d.Branches(ctx, run.ID)
+	if err != nil {
+		return flows.Marks{}, fmt.Errorf("reading the branches of run %s: %w", run.ID, err)
+	}
+	var path []string
+	for _, n := range history {
+		path = append(path, n.Node)
+	}
+	at := ""
+	if !run.Status.Final() {
+		at = run.Next
+	}
+	marks := flows.MarkPath(path, at)
+	for _, b := range branches {
+		marks.Visits[b.Branch]++
+	}
+	return marks, nil
+}
+
+func (s *flowShell) draw(f *flows.Flow, svg bool, marks ...flows.Marks) {
 	form, text := "mermaid", ""
 	if svg {
-		form, text = "svg", flowops.SVG(f, path)
+		form, text = "svg", flows.SVG(f, marks...)
 	} else {
-		text = flowops.Mermaid(f, path)
+		text = flows.Mermaid(f, marks...)
 	}
 	if s.json {
 		s.emit(map[string]any{"name": f.Name(), form: text})

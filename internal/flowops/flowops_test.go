@@ -3,9 +3,7 @@ package flowops_test
 import (
 	"context"
 	"encoding/json"
-	"encoding/xml"
 	"errors"
-	"io"
 	"strings"
 	"testing"
 	"time"
@@ -234,46 +232,6 @@ func TestSkipped(t *testing.T) {
 	}
 	if diff := cmp.Diff(want, flowops.Skipped(f, r)); diff != "" {
 		t.Errorf("skipped (-want +got):\n%s", diff)
-	}
-}
-
-// A drawing has every node, and the path in colour.
-//
-// Covers: CN6.
-func TestDrawings(t *testing.T) {
-	t.Parallel()
-	f, r := load(t, source), record(t)
-	path := flowops.PathOf(r, nil)
-	if got := flowops.Mermaid(f, nil); got != flows.Mermaid(f) {
-		t.Errorf("without a path:\n%s", got)
-	}
-	got := flowops.Mermaid(f, &path)
-	for _, want := range []string{"class n_look,n_gate,n_fix,n_done taken", "linkStyle 0,2,4 stroke"} {
-		if !strings.Contains(got, want) {
-			t.Errorf("the drawing lacks %q:\n%s", want, got)
-		}
-	}
-	r.Run.Status, r.Run.Next = checkpoints.Waiting, "again"
-	path = flowops.PathOf(r, nil)
-	if got := flowops.Mermaid(f, &path); !strings.Contains(got, "class n_again at") {
-		t.Errorf("where the run stands is not marked:\n%s", got)
-	}
-	svg := flowops.SVG(f, &path)
-	boxes := 0
-	for d := xml.NewDecoder(strings.NewReader(svg)); ; {
-		token, err := d.Token()
-		if errors.Is(err, io.EOF) {
-			break
-		}
-		if err != nil {
-			t.Fatalf("%v in\n%s", err, svg)
-		}
-		if el, ok := token.(xml.StartElement); ok && el.Name.Local == "rect" {
-			boxes++
-		}
-	}
-	if boxes != len(f.Nodes()) || !strings.Contains(svg, "when state.n &gt; 1") {
-		t.Errorf("%d boxes:\n%s", boxes, svg)
 	}
 }
 
