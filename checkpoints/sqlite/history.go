@@ -17,7 +17,7 @@ const chain = ` UNION SELECT h.prev FROM chain c JOIN history h ON h.n = c.n WHE
 func (s *Store) History(ctx context.Context, id string) ([]checkpoints.NodeRecord, error) {
 	records, err := collect(ctx, s.reads, scanRecord, `WITH RECURSIVE chain (n) AS (SELECT last FROM runs WHERE id = ?`+chain+`
 		SELECT seq, node, kind, visit, attempt, outcome, next, delta, guards,
-			event_key, note, usage, began_at, took, input_hash FROM history h JOIN chain c ON h.n = c.n ORDER BY seq`, id)
+			event_key, note, usage, began_at, took, input_hash FROM history h JOIN chain c ON h.n = c.n WHERE seq > 0 ORDER BY seq`, id)
 	if err != nil {
 		return nil, fmt.Errorf("reading the history of run %s: %w", id, err)
 	}

@@ -118,17 +118,16 @@ func park(b *testing.B, path string, n int) {
 	}
 	defer tx.Rollback() //nolint:errcheck // after the commit there is nothing to roll back
 	multiply(b, tx, "runs", n, map[string]string{
-		"n": "n + i", "id": "printf('clone%06d', i)", "lineage": "printf('clone%06d', i)", "key": "key || i", "last": "last + i", "issue": "issue + i",
+		"n": "n + i", "id": "printf('clone%06d', i)", "lineage": "printf('clone%06d', i)", "key": "key || i", "first": "first + 2 * i", "last": "last + 2 * i", "issue": "issue + i",
 	})
-	multiply(b, tx, "initials", n, map[string]string{"run": "run + i"})
-	multiply(b, tx, "history", n, map[string]string{"n": "n + i", "run": "run + i"})
+	multiply(b, tx, "history", n, map[string]string{"n": "n + 2 * i", "run": "run + i", "prev": "iif(prev, prev + 2 * i, 0)"})
 	if err := tx.Commit(); err != nil {
 		b.Fatal(err)
 	}
 }
 
-// multiply adds n rows like the only one of a table, with some columns as
-// expressions over i, which counts from 1.
+// multiply adds n rows like each of a table, with some columns as expressions
+// over i, which counts from 1.
 func multiply(b testing.TB, tx *sql.Tx, table string, n int, other map[string]string) {
 	b.Helper()
 	rows, err := tx.QueryContext(b.Context(), `SELECT name FROM pragma_table_info(?)`, table)

@@ -18,7 +18,7 @@ SELECT r.id, r.key, r.trigger_key, r.lineage, r.repo, r.issue, r.phase, r.flow, 
        r.state, r.visits, r.wait, d.content, r.definition_hash, r.actions,
        r.result, r.code, r.reason, r.created_at, r.updated_at,
        r.parent, r.parent_node, r.close, r.counted, r.forked, r.forked_at, r.mode,
-       r.concurrency, r.on_conflict, r.replaces, coalesce(i.state, '{}'),
+       r.concurrency, r.on_conflict, r.replaces, r.first, i.delta,
        (SELECT json_object(
             'input_tokens', sum(l.input_tokens), 'output_tokens', sum(l.output_tokens),
             'cached_tokens', sum(l.cached_tokens), 'tool_calls', sum(l.tool_calls),
@@ -27,24 +27,25 @@ SELECT r.id, r.key, r.trigger_key, r.lineage, r.repo, r.issue, r.phase, r.flow, 
             WITH RECURSIVE family (id) AS (
                 SELECT r.id UNION SELECT c.id FROM runs c JOIN family f ON c.parent = f.id WHERE c.parent <> '' AND c.counted)
             SELECT id FROM family))
-FROM runs r JOIN definitions d ON d.id = r.definition_id LEFT JOIN initials i ON i.run = r.n`
+FROM runs r JOIN definitions d ON d.id = r.definition_id LEFT JOIN history i ON i.n = r.first`
 
 func scanRun(row scanner) (checkpoints.Run, error) {
 	var r checkpoints.Run
-	var state, initial, visits, wait, actions, spent string
-	var lease, created, updated int64
+	var state, visits, wait, actions, spent string
+	var lease, created, updated, first int64
+	var initial any
 	err := row.Scan(&r.ID, &r.Key, &r.Trigger, &r.Lineage, &r.Repo, &r.Issue, &r.Phase, &r.Flow, &r.Round,
 		&r.Status, &r.Epoch, &r.Owner, &lease, &r.Starts, &r.Seq, &r.Node, &r.Next,
 		&state, &visits, &wait, &r.Definition, &r.DefinitionHash, &actions,
 		&r.Result, &r.Code, &r.Reason, &created, &updated,
 		&r.Parent, &r.ParentNode, &r.Close, &r.Counted, &r.Forked, &r.ForkedAt, &r.Mode,
-		&r.Concurrency, &r.OnConflict, &r.Replaces, &initial, &spent)
+		&r.Concurrency, &r.OnConflict, &r.Replaces, &first, &initial, &spent)
 	if err != nil {
 		return r, err
 	}
 	r.State = json.RawMessage(state)
-	if initial != "" {
-		r.Initial = json.RawMessage(initial)
+	if r.Initial, err = readInitial(first, initial); err != nil {
+		return r, fmt.Errorf("run %s: its state at the start is damaged: %w", r.ID, err)
 	}
 	r.LeaseUntil, r.Created, r.Updated = fromMicros(lease), fromMicros(created), fromMicros(updated)
 	if len(r.Definition) == 0 {

@@ -69,7 +69,7 @@ func (t *tx) insert(id string, req checkpoints.StartReq, status checkpoints.Stat
 	if err != nil {
 		return err
 	}
-	err = t.exec1(`INSERT INTO runs (id, key, trigger_key, lineage, repo, repo_folded, issue, phase, flow, round,
+	res, err := t.ExecContext(t.ctx, `INSERT INTO runs (id, key, trigger_key, lineage, repo, repo_folded, issue, phase, flow, round,
 			parent, parent_node, close, counted, forked, forked_at, mode, concurrency, on_conflict, replaces,
 			status, epoch, next, state, definition_id, definition_hash, actions, token_at, created_at, updated_at)
 		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 1, ?, ?, ?, ?, ?, ?, ?, ?)`,
@@ -79,8 +79,16 @@ func (t *tx) insert(id string, req checkpoints.StartReq, status checkpoints.Stat
 	if err != nil {
 		return err
 	}
-	if string(req.State) != "{}" {
-		if err := t.exec1(`INSERT INTO initials (run, state) VALUES (last_insert_rowid(), ?)`, string(req.State)); err != nil {
+	n, err := res.LastInsertId()
+	if err != nil {
+		return err
+	}
+	first, err := t.putInitial(n, req.State)
+	if err != nil {
+		return fmt.Errorf("storing the state at the start: %w", err)
+	}
+	if first != emptyInitial {
+		if err := t.exec1(`UPDATE runs SET first = ?1, last = ?1 WHERE n = ?2`, first, n); err != nil {
 			return err
 		}
 	}

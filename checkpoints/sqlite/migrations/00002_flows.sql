@@ -27,14 +27,6 @@ CREATE INDEX runs_open_key ON runs (key, n) WHERE final_at = 0;
 CREATE INDEX runs_concurrency ON runs (concurrency, n) WHERE final_at = 0 AND concurrency <> '';
 CREATE INDEX runs_parent ON runs (parent, key) WHERE parent <> '';
 
--- The state at the start, where it is not {}; '' where it was not recorded.
-CREATE TABLE initials (
-    run   INTEGER PRIMARY KEY REFERENCES runs (n) ON DELETE CASCADE,
-    state TEXT NOT NULL
-) STRICT;
-
-INSERT INTO initials (run, state) SELECT n, iif(seq = 0, state, '') FROM runs WHERE seq > 0 OR state <> '{}';
-
 ALTER TABLE nodes ADD COLUMN input_hash TEXT NOT NULL DEFAULT '';
 
 CREATE TABLE branches (
