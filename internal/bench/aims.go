@@ -17,16 +17,16 @@ type Aim struct {
 func Aims() []Aim {
 	var aims []Aim
 	for _, level := range []string{"FULL", "NORMAL"} {
-		at := "Sequence/" + level + "/rewritten/"
+		at := "Sequence/" + level + "/rewritten"
 		aims = append(
 			aims,
 			Aim{
 				What: "one run at a time, " + level + ": checkpoints, of the raw floor",
-				Of:   Figure{at + "pipelinebot", "checkpoints/s"}, Per: Figure{at + "floor", "checkpoints/s"}, Unit: "×", AtLeast: limit(0.8),
+				Of:   Figure{at, "checkpoints/s"}, Per: Figure{at, "floor-checkpoints/s"}, Unit: "×", AtLeast: limit(0.8),
 			},
 			Aim{
 				What: "one run at a time, " + level + ": nodes, of LangGraph.js",
-				Of:   Figure{at + "pipelinebot", "nodes/s"}, Per: Figure{at + "langgraph", "nodes/s"}, Unit: "×", AtLeast: limit(4),
+				Of:   Figure{at, "nodes/s"}, Per: Figure{at, "peer-nodes/s"}, Unit: "×", AtLeast: limit(4),
 			},
 		)
 	}
@@ -35,10 +35,10 @@ func Aims() []Aim {
 		Aim{What: "64 runs at once, FULL", Of: Figure{"Together/FULL", "nodes/s"}, Unit: "nodes/s", AtLeast: limit(5000)},
 		Aim{What: "a node without a store", Of: Figure{"flows/engine.WalkNoStore", "ns/node"}, Unit: "µs", Scale: 1e-3, AtMost: limit(1.5)},
 		Aim{What: "allocations a node without a store", Of: Figure{"flows/engine.WalkNoStore", "allocs/node"}, Unit: "allocations", AtMost: limit(10)},
-		Aim{What: "on disk a node that rewrites 2 KB of state", Of: Figure{"Sequence/FULL/rewritten/pipelinebot", "disk-B/node"}, Unit: "bytes", AtMost: limit(3072)},
-		Aim{What: "the same in LangGraph.js", Of: Figure{"Sequence/FULL/rewritten/langgraph", "disk-B/node"}, Unit: "bytes"},
-		Aim{What: "on disk a node that keeps 2 KB of state", Of: Figure{"Sequence/FULL/kept/pipelinebot", "disk-B/node"}, Unit: "bytes", AtMost: limit(3072)},
-		Aim{What: "the same in LangGraph.js", Of: Figure{"Sequence/FULL/kept/langgraph", "disk-B/node"}, Unit: "bytes"},
+		Aim{What: "on disk a node that rewrites 2 KB of state", Of: Figure{"Sequence/FULL/rewritten", "disk-B/node"}, Unit: "bytes", AtMost: limit(3072)},
+		Aim{What: "the same in LangGraph.js", Of: Figure{"Sequence/FULL/rewritten", "peer-disk-B/node"}, Unit: "bytes"},
+		Aim{What: "on disk a node that keeps 2 KB of state", Of: Figure{"Sequence/FULL/kept", "disk-B/node"}, Unit: "bytes", AtMost: limit(3072)},
+		Aim{What: "the same in LangGraph.js", Of: Figure{"Sequence/FULL/kept", "peer-disk-B/node"}, Unit: "bytes"},
 		Aim{What: "loading and validating 200 nodes", Of: Figure{"flows.Load", "ns/op"}, Unit: "ms", Scale: 1e-6, AtMost: limit(10)},
 		Aim{What: "a guard", Of: Figure{"flows.Guard/long", "ns/op"}, Unit: "µs", Scale: 1e-3, AtMost: limit(1)},
 		Aim{What: "1,000 visits of a loop over 2 KB of state, on disk a visit", Of: Figure{"Growth/kept/pipelinebot", "disk-B/visit"}, Unit: "bytes"},

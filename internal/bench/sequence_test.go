@@ -7,87 +7,114 @@ import (
 
 	"github.com/pipelinebot/pipelinebot/checkpoints"
 	"github.com/pipelinebot/pipelinebot/checkpoints/sqlite"
+	"github.com/pipelinebot/pipelinebot/flows"
 	"github.com/pipelinebot/pipelinebot/flows/engine"
 )
 
 func levels() []sqlite.Synchronous { return []sqlite.Synchronous{sqlite.Full, sqlite.Normal} }
 
+const (
+	// batch is how many runs of one kind are made before the next kind's turn.
+	batch = 10
+	// warm is how many turns go before what is measured; the peer's compiler
+	// needs the most.
+	warm = 5
+)
+
 // BenchmarkSequence is runs of ten nodes with 2 KB of state, one after the
-// other, a durable checkpoint a node: the floor of the driver, ours, and the
-// peer.
+// other, a durable checkpoint a node: the driver's floor, ours, and the peer.
+// They take turns, so that whatever else the machine and its disk do slows down
+// all alike.
 func BenchmarkSequence(b *testing.B) {
 	for _, level := range levels() {
 		for _, m := range []mode{rewritten, kept} {
-			at := fmt.Sprintf("%s/%s/", level, m)
-			b.Run(at+"floor", func(b *testing.B) { floor(b, level, m) })
-			b.Run(at+"pipelinebot", func(b *testing.B) { sequence(b, level, m) })
-			b.Run(at+"langgraph", func(b *testing.B) { peerSequence(b, level, m) })
+			b.Run(fmt.Sprintf("%s/%s", level, m), func(b *testing.B) { sequence(b, level, m) })
 		}
 	}
 }
 
-// sequence reports nodes a second from the start of a run to its end, and
-// checkpoints a second while it is walked, the sink's included.
 func sequence(b *testing.B, level sqlite.Synchronous, m mode) {
-	s := newStage(b, file(b), level)
-	f := s.load(chain(nodes, m))
-	var walking, whole time.Duration
-	var commits, runs int
-	turn := func(key string) {
-		began := time.Now()
-		req, err := request(s.eng, f, key)
-		if err != nil {
-			b.Fatal(err)
-		}
-		c, err := s.claim(b.Context(), req)
-		if err != nil {
-			b.Fatal(err)
-		}
-		walked := time.Now()
-		out, err := s.walk(b.Context(), c, engine.Ended)
-		if err != nil {
-			b.Fatal(err)
-		}
-		walking += time.Since(walked)
-		if _, err := s.store.Finish(b.Context(), c.lease, checkpoints.Done, nil); err != nil {
-			b.Fatal(err)
-		}
-		whole += time.Since(began)
-		commits += len(out.Path)
-		runs++
+	low, own := newFloor(b, level, m), newOwn(b, level, m)
+	p, err := startPeer(b, level)
+	if err != nil {
+		b.Logf("without the peer: %v", err)
 	}
-	for i := range warm {
-		turn(fmt.Sprint("warm", i))
+	command := fmt.Sprintf("chain %d %d %d %s", nodes, bytes, batch, m)
+	var peer peerAnswer
+	turn := func() {
+		for range batch {
+			low.run()
+		}
+		for range batch {
+			own.run()
+		}
+		if p != nil {
+			peer.add(p.ask(command))
+		}
 	}
-	walking, whole, commits, runs = 0, 0, 0, 0
-	before := s.size()
+	for range warm {
+		turn()
+	}
+	low.reset()
+	own.reset()
+	peer = peerAnswer{}
+	before := own.size()
 	for b.Loop() {
-		turn(fmt.Sprint("run", runs))
+		turn()
 	}
-	if commits != runs*(nodes+1) {
-		b.Fatalf("%d checkpoints in %d runs", commits, runs)
+	b.ReportMetric(float64(low.commits)/low.spent.Seconds(), "floor-checkpoints/s")
+	b.ReportMetric(float64(own.commits)/own.walking.Seconds(), "checkpoints/s")
+	b.ReportMetric(float64(own.runs*nodes)/own.whole.Seconds(), "nodes/s")
+	b.ReportMetric(float64(own.size()-before)/float64(own.runs*nodes), "disk-B/node")
+	if p != nil {
+		b.ReportMetric(float64(peer.Nodes)/time.Duration(peer.NS).Seconds(), "peer-nodes/s")
+		b.ReportMetric(float64(peer.Bytes)/float64(peer.Nodes), "peer-disk-B/node")
 	}
-	b.ReportMetric(float64(runs*nodes)/whole.Seconds(), "nodes/s")
-	b.ReportMetric(float64(commits)/walking.Seconds(), "checkpoints/s")
-	b.ReportMetric(float64(s.size()-before)/float64(runs*nodes), "disk-B/node")
 }
 
-// warm is how many runs go before what is measured.
-const warm = 5
+// own is ours.
+type own struct {
+	*stage
+	flow *flows.Flow
+	name int // the next run's
+	// whole is from the start of a run to its end, walking the part of it in
+	// which the run is walked. The sink's checkpoint is among the commits.
+	whole, walking time.Duration
+	runs, commits  int
+}
 
-// peerSequence is the same in the peer, in batches, as its own clock says.
-func peerSequence(b *testing.B, level sqlite.Synchronous, m mode) {
-	p := startPeer(b, level)
-	const batch = 10
-	command := fmt.Sprintf("chain %d %d %d %s", nodes, bytes, batch, m)
-	for range warm { // its compiler needs more of it than ours
-		p.ask(command)
+func newOwn(b *testing.B, level sqlite.Synchronous, m mode) *own {
+	s := newStage(b, file(b), level)
+	return &own{stage: s, flow: s.load(chain(nodes, m))}
+}
+
+func (o *own) reset() { o.whole, o.walking, o.runs, o.commits = 0, 0, 0, 0 }
+
+func (o *own) run() {
+	o.tb.Helper()
+	ctx := o.tb.Context()
+	o.name++
+	began := time.Now()
+	req, err := request(o.eng, o.flow, fmt.Sprint("run", o.name))
+	if err != nil {
+		o.tb.Fatal(err)
 	}
-	var sum peerAnswer
-	for b.Loop() {
-		a := p.ask(command)
-		sum.Nodes, sum.NS, sum.Bytes = sum.Nodes+a.Nodes, sum.NS+a.NS, sum.Bytes+a.Bytes
+	c, err := o.claim(ctx, req)
+	if err != nil {
+		o.tb.Fatal(err)
 	}
-	b.ReportMetric(float64(sum.Nodes)/time.Duration(sum.NS).Seconds(), "nodes/s")
-	b.ReportMetric(float64(sum.Bytes)/float64(sum.Nodes), "disk-B/node")
+	walked := time.Now()
+	out, err := o.walk(ctx, c, engine.Ended)
+	if err != nil {
+		o.tb.Fatal(err)
+	}
+	o.walking += time.Since(walked)
+	if _, err := o.store.Finish(ctx, c.lease, checkpoints.Done, nil); err != nil {
+		o.tb.Fatal(err)
+	}
+	o.whole += time.Since(began)
+	if len(out.Path) != nodes+1 {
+		o.tb.Fatalf("%d checkpoints in a run", len(out.Path))
+	}
+	o.runs, o.commits = o.runs+1, o.commits+len(out.Path)
 }
