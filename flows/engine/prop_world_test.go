@@ -52,6 +52,7 @@ type propWorld struct {
 	came   map[string]int // events delivered by run/node/visit
 	halted map[string]bool
 	deaths int64
+	again  bool // every process dies, each one call later than the one before
 }
 
 func newPropWorld(t testing.TB, f *propFlow) *propWorld {
@@ -81,7 +82,7 @@ func newPropWorld(t testing.TB, f *propFlow) *propWorld {
 func (w *propWorld) reset() {
 	w.inner = memory.New(memory.Options{Clock: w.clock})
 	w.store.revive(w.inner)
-	w.deaths = 0
+	w.deaths, w.again = 0, false
 	w.calls, w.came, w.halted, w.seen = map[string]int{}, map[string]int{}, map[string]bool{}, &completions{done: map[string]bool{}}
 }
 
@@ -90,6 +91,9 @@ func (w *propWorld) restarts() {
 	w.store.revive(w.inner)
 	w.eng = nil
 	w.deaths++
+	if w.again {
+		w.store.at, w.store.after = int(w.deaths)+1, w.deaths%2 == 0
+	}
 }
 
 func (w *propWorld) add(f *propFlow) {
