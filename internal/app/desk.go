@@ -8,7 +8,9 @@ import (
 	"os"
 	"os/user"
 	"path/filepath"
+	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/pipelinebot/pipelinebot/checkpoints"
@@ -209,6 +211,20 @@ func (d *Desk) AcceptDrift(ctx context.Context, run checkpoints.Run) error {
 func (d *Desk) CheckFork(ctx context.Context, run checkpoints.Run, node string, edits map[string]json.RawMessage) error {
 	_, err := d.engine.Fork(ctx, run, node, edits)
 	return err
+}
+
+// EffectParity compares what a shadow run would have done outside with what the
+// real one did.
+func (d *Desk) EffectParity(ctx context.Context, shadow, real checkpoints.Run) ([]engine.Difference, error) {
+	a, err := d.engine.Trace(ctx, shadow)
+	if err != nil {
+		return nil, err
+	}
+	b, err := d.engine.Trace(ctx, real)
+	if err != nil {
+		return nil, err
+	}
+	return slices.DeleteFunc(engine.Parity(a, b), func(d engine.Difference) bool { return !strings.Contains(d.What, "effect ") }), nil
 }
 
 // Prune deletes final runs that are older than age, but for the newest ones.

@@ -112,14 +112,10 @@ func (s *shell) runsParityCommand() *cobra.Command {
 			"cannot know, since it writes nothing outside, is listed and no disagreement.\n\n" +
 			"Exit codes: 0 they agree, 1 they do not.",
 		RunE: func(c *cobra.Command, args []string) error {
-			a, b, err := s.twoRuns(c.Context(), args)
+			g, err := s.parity(c.Context(), args)
 			if err != nil {
 				return err
 			}
-			if a.Run.Mode != checkpoints.ModeShadow {
-				return usage("run %s is no shadow; start one with `pipelinebot run OWNER/REPO#N --shadow`", a.Run.ID)
-			}
-			g := flowops.Parity(a, b)
 			if s.json {
 				s.emit(g)
 			} else {
@@ -138,6 +134,27 @@ func (s *shell) runsParityCommand() *cobra.Command {
 			return nil
 		},
 	}
+}
+
+// parity compares two runs, and what they did outside.
+func (s *shell) parity(ctx context.Context, ids []string) (g flowops.Agreement, err error) {
+	a, b, err := s.twoRuns(ctx, ids)
+	if err != nil {
+		return g, err
+	}
+	if a.Run.Mode != checkpoints.ModeShadow {
+		return g, usage("run %s is no shadow; start one with `pipelinebot run OWNER/REPO#N --shadow`", a.Run.ID)
+	}
+	g = flowops.Parity(a, b)
+	err = s.withDesk(ctx, a.Run.ID, app.OpenAudit, func(d *app.Desk, _ checkpoints.Run) error {
+		effects, err := d.EffectParity(ctx, a.Run, b.Run)
+		for _, e := range effects {
+			g.Differences = append(g.Differences, flowops.Difference{What: e.What, Where: e.Where, A: e.Shadow, B: e.Real})
+		}
+		g.Agrees = g.Agrees && len(effects) == 0
+		return err
+	})
+	return g, err
 }
 
 // twoRuns reads two runs with what they did.

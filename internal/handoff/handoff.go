@@ -24,8 +24,8 @@ type Flows interface {
 	Named(name string) (*flows.Flow, error)
 }
 
-// Freezer checks the input against the flow and freezes the definition;
-// *engine.Engine is one.
+// Freezer checks the input against the flow, freezes the definition and
+// expands the concurrency key; *engine.Engine is one.
 type Freezer interface {
 	Freeze(f *flows.Flow, r checkpoints.StartReq, input flows.State) (checkpoints.StartReq, error)
 }
@@ -160,8 +160,8 @@ func (b Builder) build(ctx context.Context, a Ask, before *checkpoints.Run) (che
 	if err != nil {
 		return checkpoints.StartReq{}, unfit(phase, ref, err)
 	}
-	if err := b.lineUp(f, &req); err != nil {
-		return checkpoints.StartReq{}, unfit(phase, ref, err)
+	if a.Shadow {
+		req.Concurrency, req.OnConflict = "", "" // it gets in nobody's way
 	}
 	return req, nil
 }
@@ -177,26 +177,6 @@ func (b Builder) flow(a Ask) (*flows.Flow, error) {
 		err = fmt.Errorf("the flow %s is of the phase %q", a.Flow, f.Phase())
 	}
 	return f, err
-}
-
-// lineUp gives a start the concurrency key of its flow. A shadow gets in
-// nobody's way.
-func (b Builder) lineUp(f *flows.Flow, req *checkpoints.StartReq) error {
-	c := f.Concurrency()
-	if c.Key == "" || req.Mode == checkpoints.ModeShadow {
-		return nil
-	}
-	state, err := flows.DecodeState(req.State)
-	if err != nil {
-		return fmt.Errorf("reading the state for the concurrency key: %w", err)
-	}
-	info := flows.RunInfo{Key: req.Key, Lineage: req.Lineage, Repo: req.Repo, Issue: req.Issue, Phase: req.Phase, Flow: f.Name(), Round: req.Round}
-	key, err := flows.ExpandText(c.Key, state, info)
-	if err != nil {
-		return fmt.Errorf("the concurrency key of flow %s: %w", f.Name(), err)
-	}
-	req.Concurrency, req.OnConflict = key, c.OnConflict
-	return nil
 }
 
 // inputs are the state keys that a flow takes at its start.
