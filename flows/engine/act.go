@@ -44,7 +44,7 @@ func (w *walk) perform(ctx context.Context, node *planned, en entry, with []byte
 		return res
 	}
 	a := &w.tries
-	*a = attempts{w: w, hands: &w.hands, node: node, visit: en.visit, with: with, in: w.state.only(node.In), began: en.began}
+	*a = attempts{w: w, by: w.watch, node: node, visit: en.visit, with: with, in: w.state.only(node.In), began: en.began}
 	if node.Cache != "" {
 		res, hit, err := a.cached()
 		switch {
@@ -66,7 +66,7 @@ func (w *walk) perform(ctx context.Context, node *planned, en entry, with []byte
 // attempts is one visit of a node, through its retries.
 type attempts struct {
 	w     *walk
-	hands *hands
+	by    caller
 	node  *planned
 	visit int
 	with  []byte
@@ -165,7 +165,7 @@ func (a *attempts) call(ctx context.Context, now time.Time) (returned, error) {
 			return returned{}, err
 		}
 	}
-	got := c.run(ctx, a.hands, a.used)
+	got := c.run(ctx, a.by, a.used)
 	if a.branch {
 		a.used = c.meter.total()
 	}

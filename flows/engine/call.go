@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strconv"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/pipelinebot/pipelinebot/checkpoints"
@@ -44,6 +45,10 @@ type call struct {
 	logger  slog.Logger
 	log     nodeLog
 	beats   chan struct{} // nil when nobody listens
+	// deadline, phase and cutWith are the watch's.
+	deadline time.Time
+	phase    atomic.Int32
+	cutWith  returned
 
 	mu     sync.Mutex
 	closed bool
@@ -58,8 +63,35 @@ type returned struct {
 	cut     bool
 }
 
-// run calls the action by h. used is what the node has used of its budget.
-func (c *call) run(ctx context.Context, h *hands, used checkpoints.Usage) returned {
+// unlessCut is what a call came to, or that it was cut when ctx has ended
+// meanwhile: what failed for being cancelled did not fail, and what it returned
+// as a success may be half of one. The run stays resumable.
+func (r returned) unlessCut(ctx context.Context) returned {
+	if ctx.Err() != nil {
+		return returned{cut: true, err: context.Cause(ctx)}
+	}
+	return r
+}
+
+// caller calls an action and waits for it, for a timeout or for ctx.
+type caller interface {
+	run(ctx context.Context, c *call) returned
+}
+
+// parent is the context of the walk.
+func (c *call) parent() context.Context { return c.ctx.parent }
+
+// overdue is what a call comes to whose time is over.
+func (c *call) overdue() returned {
+	what := fmt.Errorf("%w: no result after %s", ErrTimeout, c.limit)
+	if c.outcome == flows.Budget {
+		what = fmt.Errorf("%w: the wall time of %s is used up", flows.ErrBudget, c.limit)
+	}
+	return returned{err: what, outcome: c.outcome}
+}
+
+// run calls the action. used is what the node has used of its budget.
+func (c *call) run(ctx context.Context, by caller, used checkpoints.Usage) returned {
 	c.ctx.parent = ctx
 	defer c.ctx.cancel(nil)
 	c.meter.c, c.meter.used = c, used
@@ -67,10 +99,7 @@ func (c *call) run(ctx context.Context, h *hands, used checkpoints.Usage) return
 	c.effects.c = c
 	c.log = nodeLog{c.w.log.Handler(), c.node, c.attempt}
 	c.logger = *slog.New(&c.log)
-	if c.idle > 0 {
-		c.beats = make(chan struct{}, 1)
-	}
-	got := h.run(ctx, c)
+	got := by.run(ctx, c)
 	c.close()
 	if refusal := c.meter.refusal(); refusal != nil && got.err == nil && !got.cut && (got.res.Outcome == "" || got.res.Outcome == flows.OK) {
 		// Never a silent truncation.
@@ -155,6 +184,8 @@ func (c *call) beat(note string) {
 		case c.beats <- struct{}{}:
 		default:
 		}
+	} else if c.idle > 0 {
+		c.w.watch.nudge()
 	}
 	if c.w.e.Hooks.OnNode == nil {
 		return

@@ -196,8 +196,9 @@ func (f *fanning) start(ctx context.Context, node *planned, ends chan<- branchEn
 	if w.e.Hooks.OnNode != nil {
 		w.onNode(ctx, NodeEvent{Node: node.ID, Kind: node.Kind, Visit: f.en.visit, Attempt: 1, Stage: Start})
 	}
+	own := &hands{clock: w.e.Clock}
 	a := &attempts{
-		w: w, hands: &hands{clock: w.e.Clock}, node: node, visit: f.en.visit, in: w.state.only(node.In), began: end.began,
+		w: w, by: own, node: node, visit: f.en.visit, in: w.state.only(node.In), began: end.began,
 		branch: true, kept: f.kept[node.ID], used: f.leftover,
 	}
 	if a.kept.Used != nil {
@@ -214,7 +215,7 @@ func (f *fanning) start(ctx context.Context, node *planned, ends chan<- branchEn
 		if !over {
 			res = a.branchRun(ctx)
 		}
-		a.hands.rest()
+		own.rest()
 		end.res, end.used = res, a.used
 		ends <- end
 	}()

@@ -14,7 +14,9 @@ import (
 const grace = 10 * time.Second
 
 // hands run one action after the other in a goroutine of their own, so that
-// one that hangs can be left behind: then new hands take over. The zero value
+// one that hangs can be left behind: then new hands take over. They serve
+// where the walk can't go on from any point: in branches and at the end of a
+// run. The zero value
 // is ready but for the clock; nothing runs before the first call.
 type hands struct {
 	clock  clock.Clock
@@ -31,11 +33,12 @@ type worker struct {
 	back chan struct{}
 	gone chan struct{}
 	got  returned
+	dead bool // the action has ended the goroutine
 }
 
 func (h *hands) do(c *call) {
 	if h.worker == nil {
-		h.worker = &worker{make(chan *call), make(chan struct{}, 1), make(chan struct{}), returned{}}
+		h.worker = &worker{make(chan *call), make(chan struct{}, 1), make(chan struct{}), returned{}, false}
 		go h.worker.work()
 	}
 	h.worker.give <- c
@@ -43,9 +46,15 @@ func (h *hands) do(c *call) {
 
 func (k *worker) work() {
 	defer close(k.gone)
+	defer func() {
+		if k.dead {
+			k.back <- struct{}{}
+		}
+	}()
 	for c := range k.give {
-		k.got = returned{}
+		k.got, k.dead = returned{err: &PanicError{"it has ended its goroutine"}}, true
 		c.guarded(&k.got)
+		k.dead = false
 		k.back <- struct{}{}
 	}
 }
@@ -55,6 +64,15 @@ func (h *hands) abandon() *worker {
 	k := h.worker
 	close(k.give)
 	h.worker = nil
+	return k
+}
+
+// returned is the worker whose call is back.
+func (h *hands) returned() *worker {
+	k := h.worker
+	if k.dead {
+		h.worker = nil
+	}
 	return k
 }
 
@@ -84,6 +102,9 @@ func (h *hands) arm(now time.Time, limit time.Duration) {
 // run has the action called and waits for it, for a timeout or for ctx.
 func (h *hands) run(ctx context.Context, c *call) returned {
 	deadline := c.now.Add(c.limit)
+	if c.idle > 0 {
+		c.beats = make(chan struct{}, 1)
+	}
 	h.arm(c.now, c.limit)
 	var idle clock.Timer
 	var silent <-chan time.Time
@@ -103,13 +124,7 @@ func (h *hands) run(ctx context.Context, c *call) returned {
 	for {
 		select {
 		case <-h.worker.back:
-			got := h.worker.got
-			if got.err != nil && ctx.Err() != nil {
-				// Both were ready: what failed for being cancelled was cut, it
-				// did not fail, and a stopped run stays resumable.
-				return returned{cut: true, err: context.Cause(ctx)}
-			}
-			return got
+			return h.returned().got.unlessCut(ctx)
 		case <-c.beats:
 			idle.Stop()
 			listen()
@@ -119,11 +134,8 @@ func (h *hands) run(ctx context.Context, c *call) returned {
 				h.arm(now, deadline.Sub(now)) // it was set for an earlier call
 				continue
 			}
-			what := fmt.Errorf("%w: no result after %s", ErrTimeout, c.limit)
-			if c.outcome == flows.Budget {
-				what = fmt.Errorf("%w: the wall time of %s is used up", flows.ErrBudget, c.limit)
-			}
-			return h.cut(c, what, returned{err: what, outcome: c.outcome})
+			got := c.overdue()
+			return h.cut(c, got.err, got)
 		case <-silent:
 			what := fmt.Errorf("%w: silent for %s", ErrTimeout, c.idle)
 			return h.cut(c, what, returned{err: what, outcome: flows.Timeout})
@@ -141,6 +153,7 @@ func (h *hands) cut(c *call, cause error, got returned) returned {
 	defer t.Stop()
 	select {
 	case <-h.worker.back:
+		h.returned()
 	case <-t.C():
 		c.w.log.Error("action does not end, left behind", "node", c.node, "action", c.action.Name, "after", grace)
 		h.abandon()

@@ -4,8 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime"
+	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -320,5 +323,63 @@ func TestTelemetry(t *testing.T) {
 	}
 	if diff := cmp.Diff([]string{"a→b", "b→c", "c→done"}, routes); diff != "" {
 		t.Errorf("routes (-want +got):\n%s", diff)
+	}
+}
+
+// An action that hangs is left behind at its timeout, and the walk goes on
+// without it, whatever it does when it comes back at last.
+//
+// Covers: VK4, NX8, VK29.
+func TestHungActionIsLeftBehind(t *testing.T) {
+	t.Parallel()
+	entered, release, back := make(chan struct{}), make(chan struct{}), make(chan struct{})
+	w := newWorld(t, map[string]action{"a": counts, "c": sets("result", "ok")})
+	w.script["b"] = func(context.Context, flows.Call) (flows.Result, error) {
+		defer close(back)
+		close(entered)
+		<-release
+		return flows.Result{Delta: flows.Delta{"n": 99}}, nil
+	}
+	w.script["c"] = func(context.Context, flows.Call) (flows.Result, error) {
+		close(release) // it comes back while the next node is at work
+		<-back
+		return flows.Result{Delta: flows.Delta{"result": "ok"}}, nil
+	}
+	id := w.begin(strings.Replace(timed("timeout: 2m"), "edges:\n", "edges:\n  - {from: b, to: c, on: [timeout]}\n", 1))
+	ended := w.goWalk(t.Context(), id)
+	<-entered
+	w.clock.Advance(2 * time.Minute)
+	var out engine.Outcome
+	for done := false; !done; {
+		select {
+		case out = <-ended:
+			done = true
+		default:
+			w.clock.Advance(engine.Grace)
+		}
+	}
+	w.want(out, "ended ok: a b c done")
+	if h := w.history(id); h[1].Outcome != "timeout" || !strings.Contains(string(w.get(id).State), `"n":1`) {
+		t.Errorf("record %+v, state %s", h[1], w.get(id).State)
+	}
+}
+
+// An action that ends its goroutine has failed, and nothing else.
+//
+// Covers: VK25.
+func TestActionEndsItsGoroutine(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, map[string]action{"a": counts, "b": func(context.Context, flows.Call) (flows.Result, error) {
+		runtime.Goexit()
+		return flows.Result{}, nil
+	}, "c": sets("result", "ok")})
+	src := strings.Replace(three, "edges:\n", "edges:\n  - {from: b, to: c, on: [failed]}\n", 1)
+	w.want(w.walk(w.begin(src)), "ended ok: a b c done")
+	w = fannedWorld(t)
+	w.script["z"] = func(context.Context, flows.Call) (flows.Result, error) { runtime.Goexit(); return flows.Result{}, nil }
+	id := w.begin(fanned)
+	w.want(w.walk(id), "ended ok: a fan m done")
+	if got := w.rows(id); !slices.Contains(got, "z/1 failed") {
+		t.Errorf("rows = %v", got)
 	}
 }

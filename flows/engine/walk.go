@@ -29,9 +29,13 @@ type walk struct {
 	state *values
 	about flows.RunInfo
 	path  []string
-	// hands run the actions, tries is the visit at work.
+	// watch calls the actions of nodes, hands those at the end. tries is the
+	// visit at work, of node.
+	watch *watch
 	hands hands
 	tries attempts
+	node  *planned
+	en    entry
 	// charged is what the completed nodes cost, worked how long they took:
 	// what the run has spent beyond charged is the current visit's.
 	charged checkpoints.Usage
@@ -115,11 +119,9 @@ func (e *Engine) Walk(ctx context.Context, run checkpoints.Run, lease checkpoint
 	case err != nil:
 		return w.storeFailed(err)
 	}
-	for {
-		if out, done, err := w.step(ctx); done || err != nil {
-			return out, err
-		}
-	}
+	w.watch = newWatch(w)
+	go w.watch.walk(ctx, func() (Outcome, bool, error) { return w.step(ctx) })
+	return w.watch.keep(ctx)
 }
 
 // thaw reads the frozen flow and the state; code says what is wrong.
@@ -187,6 +189,7 @@ func (w *walk) step(ctx context.Context) (Outcome, bool, error) {
 	if node.Kind == flows.Sink {
 		return w.done(w.sink(ctx, node, en))
 	}
+	w.node, w.en = node, en
 	res := w.enter(ctx, node, en)
 	en.took = w.e.Clock.Now().Sub(en.began)
 	return w.settle(ctx, node, en, &res)

@@ -1,0 +1,250 @@
+package engine
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"runtime/debug"
+	"sync/atomic"
+	"time"
+
+	"github.com/pipelinebot/pipelinebot/flows"
+	"github.com/pipelinebot/pipelinebot/internal/clock"
+)
+
+// The phases of a call of the walk's own goroutine.
+const (
+	atWork int32 = iota
+	beingCut
+	isBack
+	leftBehind
+)
+
+// watch looks after the actions that the walk's own goroutine calls: nothing
+// is handed over, and yet one that hangs is left behind. Whoever called Walk
+// is the watch; when it leaves an action behind, another goroutine walks on
+// from there, and the first ends with the action.
+type watch struct {
+	w *walk
+	// cur is the call at work, due when the watch looks at it by itself, in
+	// Unix nanoseconds. A call that ends before that nudges the watch.
+	cur  atomic.Pointer[call]
+	due  atomic.Int64
+	wake chan struct{}
+	// back tells that a call that is being cut has returned, over how the
+	// walk has ended.
+	back chan struct{}
+	over chan walked
+
+	// The rest is the watch's own.
+	timer, idle clock.Timer
+	at          time.Time // when timer fires
+	silent      *call     // whose silence idle bounds
+}
+
+// walked is how a walk has ended.
+type walked struct {
+	out Outcome
+	err error
+}
+
+func newWatch(w *walk) *watch {
+	k := &watch{w: w, wake: make(chan struct{}, 1), back: make(chan struct{}, 1), over: make(chan walked, 1)}
+	k.due.Store(math.MaxInt64)
+	return k
+}
+
+// run calls an action in the walk's goroutine.
+func (k *watch) run(ctx context.Context, c *call) (got returned) {
+	c.deadline = c.now.Add(c.limit)
+	k.cur.Store(c)
+	// The watch may have seen the end of ctx before it could see the call.
+	if ctx.Err() == nil {
+		if c.idle > 0 || c.deadline.UnixNano() < k.due.Load() {
+			k.nudge()
+		}
+		c.guarded(&got)
+	} else {
+		got.err = context.Cause(ctx)
+	}
+	if c.phase.CompareAndSwap(atWork, isBack) {
+		k.cur.Store(nil)
+		return got.unlessCut(ctx)
+	}
+	if !c.phase.CompareAndSwap(beingCut, isBack) {
+		panic(relieved{}) // left behind: another goroutine walks on
+	}
+	k.cur.Store(nil)
+	got = c.cutWith
+	k.back <- struct{}{}
+	return got
+}
+
+// nudge makes the watch look at the call at work.
+func (k *watch) nudge() {
+	select {
+	case k.wake <- struct{}{}:
+	default:
+	}
+}
+
+// keep watches until the walk is over.
+func (k *watch) keep(ctx context.Context) (Outcome, error) {
+	defer func() {
+		stop(k.timer)
+		stop(k.idle)
+	}()
+	done := ctx.Done()
+	for {
+		select {
+		case end := <-k.over:
+			return end.out, end.err
+		case <-k.wake:
+			k.look()
+		case <-fires(k.timer):
+			k.timer = nil
+			k.look()
+		case <-fires(k.idle):
+			k.idle = nil
+			if c := k.cur.Load(); c != nil && c == k.silent {
+				what := fmt.Errorf("%w: silent for %s", ErrTimeout, c.idle)
+				k.cut(c, what, returned{err: what, outcome: flows.Timeout})
+			}
+		case <-done:
+			done = nil
+			if c := k.cur.Load(); c != nil {
+				cause := context.Cause(ctx)
+				k.cut(c, cause, returned{cut: true, err: cause})
+			}
+		}
+	}
+}
+
+// look cuts the call at work when its time is over, or sets the timers for
+// it.
+func (k *watch) look() {
+	// From here on a call that begins nudges, so that none is missed.
+	k.due.Store(math.MaxInt64)
+	c := k.cur.Load()
+	if c == nil {
+		return
+	}
+	now := k.w.e.Clock.Now()
+	if !now.Before(c.deadline) {
+		got := c.overdue()
+		k.cut(c, got.err, got)
+		return
+	}
+	if k.timer == nil || c.deadline.Before(k.at) {
+		stop(k.timer)
+		k.timer, k.at = k.w.e.Clock.NewTimer(c.deadline.Sub(now)), c.deadline
+	}
+	k.due.Store(k.at.UnixNano())
+	stop(k.idle)
+	k.idle, k.silent = nil, c
+	if c.idle > 0 {
+		k.idle = k.w.e.Clock.NewTimer(c.idle)
+	}
+}
+
+func stop(t clock.Timer) {
+	if t != nil {
+		t.Stop()
+	}
+}
+
+func fires(t clock.Timer) <-chan time.Time {
+	if t == nil {
+		return nil
+	}
+	return t.C()
+}
+
+// cut cancels a call and waits a little for it; then somebody else walks on.
+func (k *watch) cut(c *call, cause error, got returned) {
+	c.cutWith = got
+	if !c.phase.CompareAndSwap(atWork, beingCut) {
+		return // it has returned
+	}
+	c.ctx.cancel(cause)
+	t := k.w.e.Clock.NewTimer(grace)
+	defer t.Stop()
+	select {
+	case <-k.back:
+		return
+	case <-t.C():
+	}
+	if !c.phase.CompareAndSwap(beingCut, leftBehind) {
+		<-k.back
+		return
+	}
+	k.w.log.Error("action does not end, left behind", "node", c.node, "action", c.action.Name, "after", grace)
+	k.relieve(c, got)
+}
+
+// relieve walks on in another goroutine, as if the call had returned got.
+func (k *watch) relieve(c *call, got returned) {
+	c.close()
+	k.cur.Store(nil)
+	go k.w.walkOn(c.parent(), c, got)
+}
+
+// relieved unwinds the goroutine of an action that was left behind.
+type relieved struct{}
+
+// walk steps until the walk is over.
+func (k *watch) walk(ctx context.Context, first func() (Outcome, bool, error)) {
+	ended := false
+	defer func() {
+		switch p := recover().(type) {
+		case nil:
+			if !ended {
+				k.deserted()
+			}
+		case relieved:
+		default:
+			// The engine's own mistake: the run stays as it is stored.
+			k.w.log.ErrorContext(ctx, "the walk panicked", "panic", fmt.Sprint(p), "stack", string(debug.Stack()))
+			k.over <- walked{k.w.over(Outcome{}), fmt.Errorf("walking run %s: panic: %v", k.w.run.ID, p)}
+		}
+	}()
+	out, done, err := first()
+	for !done && err == nil {
+		out, done, err = k.w.step(ctx)
+	}
+	ended = true
+	k.over <- walked{out, err}
+}
+
+// deserted walks on when an action has ended the goroutine that it was called
+// in; one that was left behind has been relieved already.
+func (k *watch) deserted() {
+	c := k.cur.Load()
+	if c == nil {
+		return
+	}
+	switch {
+	case c.phase.CompareAndSwap(atWork, leftBehind):
+		k.relieve(c, returned{err: &PanicError{"it has ended its goroutine"}})
+	case c.phase.CompareAndSwap(beingCut, isBack):
+		k.back <- struct{}{}
+		k.relieve(c, c.cutWith)
+	}
+}
+
+// walkOn goes on after a call of the node at work that did not return.
+func (w *walk) walkOn(ctx context.Context, c *call, got returned) {
+	w.watch.walk(ctx, func() (Outcome, bool, error) {
+		a := &w.tries
+		a.names = c.effects.asked(a.names)
+		var res result
+		if got.cut {
+			res = a.cut(ctx)
+		} else {
+			res = a.ended(ctx, got)
+		}
+		res.spends = w.node.Kind != flows.Gate
+		w.en.took = w.e.Clock.Now().Sub(w.en.began)
+		return w.settle(ctx, w.node, w.en, &res)
+	})
+}
