@@ -2,6 +2,7 @@ package delivery
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 
@@ -28,7 +29,7 @@ type Keeper struct {
 // the work is.
 func (k Keeper) Action(name, baseKey string) flows.Action {
 	return flows.Action{
-		Name: name, Version: "1", Reads: []string{}, Writes: []string{},
+		Name: name, Version: "1", Effects: true, Reads: []string{}, Writes: []string{},
 		Run: func(ctx context.Context, c flows.Call) (flows.Result, error) {
 			note, err := "", error(nil)
 			if WorthSaving(c.Ended) {
@@ -81,14 +82,12 @@ func (k Keeper) save(ctx context.Context, c flows.Call, base string) (string, er
 	if err != nil {
 		return "", fmt.Errorf("committing the work to save it: %w", err)
 	}
-	now, err := k.Trees.Resolve(ctx, c, branch)
-	if err != nil && !errors.Is(err, workspace.ErrNotFound) {
+	shadow, err := k.push(ctx, c, w, sha, branch)
+	if err != nil {
 		return "", err
 	}
-	if now != sha {
-		if err := w.Push(ctx, workspace.Push{SHA: sha, Ref: headRef(branch), Expect: now}); err != nil {
-			return "", fmt.Errorf("pushing the work to %s: %w", branch, err)
-		}
+	if shadow {
+		return "a shadow run keeps no work: it would be on branch " + branch, nil
 	}
 	if k.Saved != nil {
 		if err := k.Saved(ctx, c.Run.ID, branch); err != nil {
@@ -96,4 +95,26 @@ func (k Keeper) save(ctx context.Context, c flows.Call, base string) (string, er
 		}
 	}
 	return fmt.Sprintf("the unfinished work (%s) is on branch %s", markdown.Count(len(d.Files), "file"), branch), nil
+}
+
+// push publishes the kept work, once for each content; shadow tells that the
+// run writes nothing outside.
+func (k Keeper) push(ctx context.Context, c flows.Call, w workspace.Workspace, sha, branch string) (shadow bool, err error) {
+	expect := ""
+	raw, err := c.Effects.Once(ctx, "save/"+sha,
+		func(ctx context.Context) (json.RawMessage, bool, error) {
+			now, err := k.Trees.Resolve(ctx, c, branch)
+			if errors.Is(err, workspace.ErrNotFound) {
+				return nil, false, nil
+			}
+			expect = now
+			return quote(sha), err == nil && now == sha, err
+		},
+		func(ctx context.Context) (json.RawMessage, error) {
+			return quote(sha), w.Push(ctx, workspace.Push{SHA: sha, Ref: headRef(branch), Expect: expect})
+		})
+	if err != nil {
+		return false, fmt.Errorf("pushing the work to %s: %w", branch, err)
+	}
+	return string(raw) == "null", nil
 }
