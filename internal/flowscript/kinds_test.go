@@ -77,7 +77,7 @@ flows:
 // branches in the order of the file, the wrong approver's word skipped, the
 // child's run beside its parent's.
 //
-// Covers: NX12, BL30, CN19, VK5, BL5.
+// Covers: NX12, BL30, VK5.
 func TestEveryKind(t *testing.T) {
 	t.Parallel()
 	rep, err := rehearse(t, whole, `

@@ -227,7 +227,7 @@ func expect(t *testing.T, out engine.Outcome, result, code string) {
 // A user's flow of these actions goes from an issue to a pull request, with a
 // second attempt that knows what failed.
 //
-// Covers: HF21, CN33, VK3, VK4, AR24, AR35.
+// Covers: CN33, VK3, VK4, AR24, AR35.
 func TestWhole(t *testing.T) {
 	t.Parallel()
 	turns := readers()

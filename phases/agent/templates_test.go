@@ -24,7 +24,7 @@ func registry(t testing.TB) *flows.Registry {
 // Every template passes the loader, under its own name and under a phase's,
 // and every path that a script describes is walked.
 //
-// Covers: AR33, AR35, NX12.
+// Covers: AR33, AR35, HF21, NX12.
 func TestTemplates(t *testing.T) {
 	t.Parallel()
 	all, err := templates.All()

@@ -72,7 +72,7 @@ func TestPullBody(t *testing.T) {
 
 // A `with` that can't be meant is refused when the flow is loaded.
 //
-// Covers: VK3, VK11, VK12, NX13.
+// Covers: VK3, NX13.
 func TestWith(t *testing.T) {
 	t.Parallel()
 	acts := map[string]flows.Action{}
