@@ -45,10 +45,9 @@ type call struct {
 	logger  slog.Logger
 	log     nodeLog
 	beats   chan struct{} // nil when nobody listens
-	// deadline, phase and cutWith are the watch's.
+	// deadline and phase are the watch's.
 	deadline time.Time
 	phase    atomic.Int32
-	cutWith  returned
 
 	mu     sync.Mutex
 	closed bool

@@ -30,6 +30,9 @@ type plan struct {
 type planned struct {
 	*flows.Node
 	out []*flows.Edge
+	// taken is, for each edge, the record of one that is looked at first and
+	// taken; it is shared and never changed.
+	taken [][]checkpoints.Guard
 	// action is what the node runs, nil for kinds that run none.
 	action *flows.Action
 	// writes is what the node's result may change.
@@ -46,6 +49,9 @@ func newPlan(f *flows.Flow, reg *flows.Registry, run checkpoints.Run) (*plan, er
 	for _, n := range f.Nodes() {
 		node := f.Lookup(n.ID)
 		pn := &planned{Node: node, out: f.Out(n.ID), writes: node.Writes}
+		for _, edge := range pn.out {
+			pn.taken = append(pn.taken, []checkpoints.Guard{{To: edge.To, When: edge.When.String(), Taken: true}})
+		}
 		name := node.Uses
 		switch node.Kind {
 		case flows.Command:

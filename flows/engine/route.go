@@ -94,10 +94,11 @@ func (w *walk) route(node *planned, res *result, visit int) (route, string, erro
 		if err != nil {
 			return r, "guard", fmt.Errorf("%w: from %s to %s: %w", flows.ErrNoRoute, node.ID, e.To, errors.Join(err, res.err))
 		}
-		if r.guards == nil {
-			r.guards = make([]checkpoints.Guard, 0, len(node.out)-i)
+		if r.guards == nil && holds {
+			r.guards = node.taken[i]
+		} else {
+			r.guards = append(r.guards, checkpoints.Guard{To: e.To, When: e.When.String(), Taken: holds})
 		}
-		r.guards = append(r.guards, checkpoints.Guard{To: e.To, When: e.When.String(), Taken: holds})
 		if !holds {
 			continue
 		}

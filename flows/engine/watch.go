@@ -36,6 +36,9 @@ type watch struct {
 	back chan struct{}
 	over chan walked
 
+	// cutWith is what the call comes to that is being cut.
+	cutWith returned
+
 	// The rest is the watch's own.
 	timer, idle clock.Timer
 	at          time.Time // when timer fires
@@ -75,7 +78,7 @@ func (k *watch) run(ctx context.Context, c *call) (got returned) {
 		panic(relieved{}) // left behind: another goroutine walks on
 	}
 	k.cur.Store(nil)
-	got = c.cutWith
+	got = k.cutWith
 	k.back <- struct{}{}
 	return got
 }
@@ -162,7 +165,7 @@ func fires(t clock.Timer) <-chan time.Time {
 
 // cut cancels a call and waits a little for it; then somebody else walks on.
 func (k *watch) cut(c *call, cause error, got returned) {
-	c.cutWith = got
+	k.cutWith = got
 	if !c.phase.CompareAndSwap(atWork, beingCut) {
 		return // it has returned
 	}
@@ -227,8 +230,9 @@ func (k *watch) deserted() {
 	case c.phase.CompareAndSwap(atWork, leftBehind):
 		k.relieve(c, returned{err: &PanicError{"it has ended its goroutine"}})
 	case c.phase.CompareAndSwap(beingCut, isBack):
+		got := k.cutWith
 		k.back <- struct{}{}
-		k.relieve(c, c.cutWith)
+		k.relieve(c, got)
 	}
 }
 
