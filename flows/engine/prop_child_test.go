@@ -1,7 +1,6 @@
 package engine_test
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"maps"
@@ -12,7 +11,7 @@ import (
 
 // child brings a child to its end and tells its parent, as a worker does.
 func (w *propWorld) child(id string) error {
-	ctx := context.Background()
+	ctx := w.t.Context()
 	for range 10 {
 		if err := w.drive(id); err != nil {
 			return err
@@ -47,7 +46,7 @@ func (w *propWorld) child(id string) error {
 // grown adds what became of a run's children, those that nobody waits for
 // among them.
 func (w *propWorld) grown(id string, end *propEnd) error {
-	children, err := w.inner.List(context.Background(), checkpoints.Filter{Parent: id})
+	children, err := w.inner.List(w.t.Context(), checkpoints.Filter{Parent: id})
 	if err != nil {
 		return err
 	}

@@ -106,7 +106,7 @@ func (g propGen) flow(name string, most int) *propFlow {
 		f.maxSteps = 1 + g.rnd.IntN(15)
 	}
 	if chance(g.rnd, 20) && !g.crash {
-		f.tokens = 20 + g.rnd.IntN(150)
+		f.tokens = 10 + g.rnd.IntN(80)
 	}
 	if chance(g.rnd, 50) {
 		f.input["i0"] = g.rnd.IntN(5)
@@ -175,7 +175,7 @@ func (f *propFlow) targets(from, to int) []string {
 func propInts() []string { return []string{"n0", "n1", "n2", "o0"} }
 
 func (g propGen) action(f *propFlow, n *propNode) {
-	n.uses = oneOf(g.rnd, []string{"p.step", "p.read"})
+	n.uses = oneOf(g.rnd, []string{"p.step", "p.read", "p.effect"})
 	if n.kind == "gate" {
 		n.uses = "p.gate"
 	}
@@ -184,7 +184,7 @@ func (g propGen) action(f *propFlow, n *propNode) {
 		if chance(g.rnd, 30) {
 			n.echo = oneOf(g.rnd, []string{"{{state.s0}}x", "{{state.n0}}/{{state.s1}}", "{{state.e0}}", "$(rm) {{state.b0}}"})
 		}
-		if chance(g.rnd, 30) {
+		if chance(g.rnd, 30) && n.uses != "p.effect" {
 			n.retries = 1 + g.rnd.IntN(2)
 		}
 		n.cache = n.uses == "p.read" && slices.Contains(g.kinds, "cache") && chance(g.rnd, 50)

@@ -27,6 +27,9 @@ type propEnd struct {
 	// Calls counts the calls of actions by node and visit, for those that
 	// must be made.
 	Calls map[string]int
+	// Spent is what the run has spent, with its children that it waited for;
+	// -1 where that is not certain, since branches were cancelled.
+	Spent int
 	// Children are the runs of subflows by flow and key.
 	Children map[string]*propEnd
 }
@@ -39,6 +42,7 @@ type interpreter struct {
 	pending []propEvent
 	came    map[string]int
 	spent   int
+	unsure  bool               // branches were cancelled, so that spent is not certain
 	parent  *interpreter       // that waits, so that what is spent here counts there
 	done    map[string]entered // results by input, of nodes with a cache
 	joined  map[string]entered // finished branches
@@ -66,6 +70,12 @@ func (f *propFlow) interpret(input map[string]int, parent *interpreter) *propEnd
 		in.end.State[key] = v
 	}
 	in.walk()
+	if in.end.Spent = in.spent; in.unsure {
+		in.end.Spent = -1
+		if in.parent != nil {
+			in.parent.unsure = true
+		}
+	}
 	return in.end
 }
 

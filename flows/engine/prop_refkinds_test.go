@@ -38,6 +38,7 @@ func (in *interpreter) fanout(n *propNode, visit int) entered {
 		}
 	}
 	if broken != "" {
+		in.unsure = true
 		return entered{outcome: broken}
 	}
 	for _, b := range n.branches {

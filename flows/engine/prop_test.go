@@ -98,8 +98,11 @@ func TestFlowsMeanWhatTheInterpreterSays(t *testing.T) {
 		if diff := cmp.Diff(want.allCalls(), got.callsLike(want)); diff != "" {
 			t.Errorf("calls (-want +got):\n%s", diff)
 		}
-		if bad := w.seen.complaints(); len(bad) > 0 {
+		if bad := append(w.seen.complaints(), w.doubled()...); len(bad) > 0 {
 			t.Error(bad)
+		}
+		if want.Spent >= 0 && want.Spent != got.Spent {
+			t.Errorf("it spent %d tokens, must be %d", got.Spent, want.Spent)
 		}
 	})
 }
@@ -108,7 +111,7 @@ func TestFlowsMeanWhatTheInterpreterSays(t *testing.T) {
 // before or after the call takes effect: another process brings the run to
 // the same end, state and path, and runs nothing that was completed.
 //
-// Covers: CN20, CN21, CN23, CN25, VK22, AR13, BL7, BL11, BL23, NX5.
+// Covers: CN20, CN21, CN23, CN25, CN28, VK22, AR13, BL2, BL7, BL11, BL23, NX5.
 func TestFlowsMeanTheSameOverCrashes(t *testing.T) {
 	t.Parallel()
 	var plays, deaths atomic.Int64
@@ -142,7 +145,7 @@ func TestFlowsMeanTheSameOverCrashes(t *testing.T) {
 			got, err := w.play(loaded, at, after)
 			plays.Add(1)
 			deaths.Add(w.deaths)
-			bad, diff := w.seen.complaints(), ""
+			bad, diff := append(w.seen.complaints(), w.doubled()...), ""
 			if err == nil {
 				diff = propDiff(want, got)
 			}

@@ -51,6 +51,7 @@ type propWorld struct {
 	calls  map[string]int // by run/node/visit
 	came   map[string]int // events delivered by run/node/visit
 	halted map[string]bool
+	marks  map[string]int // what was done outside, by key
 	deaths int64
 	again  bool // every process dies, each one call later than the one before
 }
@@ -67,6 +68,7 @@ func newPropWorld(t testing.TB, f *propFlow) *propWorld {
 	for _, a := range []flows.Action{
 		{Name: "p.step", Version: "1", Run: w.act, CheckWith: anything, Outcomes: denied},
 		{Name: "p.read", Version: "1", Run: w.act, CheckWith: anything, Outcomes: denied, ReadOnly: true},
+		{Name: "p.effect", Version: "1", Run: w.effect, CheckWith: anything, Outcomes: denied, Effects: true},
 		{Name: "p.gate", Version: "1", Run: w.act, Outcomes: denied, ReadOnly: true},
 		{Name: "p.last", Version: "1", Run: func(context.Context, flows.Call) (flows.Result, error) { return flows.Result{}, nil }},
 		{Name: "command.run", Version: "1", Run: w.command, CheckWith: anything, Outcomes: []flows.Outcome{flows.Failed, flows.Timeout}},
@@ -83,7 +85,7 @@ func (w *propWorld) reset() {
 	w.inner = memory.New(memory.Options{Clock: w.clock})
 	w.store.revive(w.inner)
 	w.deaths, w.again = 0, false
-	w.calls, w.came, w.halted, w.seen = map[string]int{}, map[string]int{}, map[string]bool{}, &completions{done: map[string]bool{}}
+	w.calls, w.came, w.halted, w.marks, w.seen = map[string]int{}, map[string]int{}, map[string]bool{}, map[string]int{}, &completions{done: map[string]bool{}}
 }
 
 // restarts puts another process in the place of one that has died.
@@ -169,6 +171,33 @@ func (w *propWorld) act(ctx context.Context, c flows.Call) (flows.Result, error)
 	return res, nil
 }
 
+// effect does something outside before anything else.
+func (w *propWorld) effect(ctx context.Context, c flows.Call) (flows.Result, error) {
+	mark := func(add int) int {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		w.marks[c.Key] += add
+		return w.marks[c.Key]
+	}
+	_, err := c.Effects.Once(ctx, "mark",
+		func(context.Context) (json.RawMessage, bool, error) { return json.RawMessage(`1`), mark(0) > 0, nil },
+		func(context.Context) (json.RawMessage, error) { mark(1); return json.RawMessage(`1`), nil })
+	if err != nil {
+		return flows.Result{}, err
+	}
+	return w.act(ctx, c)
+}
+
+// doubled are the effects that were done more than once.
+func (w *propWorld) doubled() (keys []string) {
+	for key, n := range w.marks {
+		if n > 1 {
+			keys = append(keys, fmt.Sprintf("%s was done %d times", key, n))
+		}
+	}
+	return keys
+}
+
 func (w *propWorld) command(_ context.Context, c flows.Call) (flows.Result, error) {
 	a := w.nodes[c.Node].act(c.Visit)
 	w.called(c)
@@ -227,7 +256,7 @@ func (w *propWorld) play(f *flows.Flow, at int, after bool) (*propEnd, error) {
 	if err != nil {
 		return nil, err
 	}
-	run, err := w.inner.Start(context.Background(), req)
+	run, err := w.inner.Start(w.t.Context(), req)
 	if err != nil {
 		return nil, err
 	}
@@ -255,14 +284,14 @@ func (w *propWorld) deliver(id, key string, ev propEvent) error {
 	if err != nil {
 		return err
 	}
-	_, err = w.inner.Deliver(context.Background(), id, checkpoints.Event{Key: key, Kind: ev.kind, Data: raw})
+	_, err = w.inner.Deliver(w.t.Context(), id, checkpoints.Event{Key: key, Kind: ev.kind, Data: raw})
 	return err
 }
 
 // drive brings a run to its end: it is claimed whenever it can be, gets the
 // events it waits for, and a walk that dies is followed by another process.
 func (w *propWorld) drive(id string) error {
-	ctx := context.Background()
+	ctx := w.t.Context()
 	for range 1000 {
 		run, err := w.inner.Get(ctx, id)
 		if err != nil {
@@ -291,15 +320,15 @@ func (w *propWorld) drive(id string) error {
 
 // walk claims a run, if it can be claimed, and walks it.
 func (w *propWorld) walk(id string) error {
-	run, err := w.inner.Get(context.Background(), id)
+	run, err := w.inner.Get(w.t.Context(), id)
 	if err != nil {
 		return err
 	}
-	run, lease, err := w.inner.Claim(context.Background(), id, run.Epoch, "worker", propLease)
+	run, lease, err := w.inner.Claim(w.t.Context(), id, run.Epoch, "worker", propLease)
 	if err != nil {
 		return fmt.Errorf("claiming run %s (%s): %w", id, run.Status, err)
 	}
-	if _, err = w.engine().Walk(context.Background(), run, lease); errors.Is(err, errKilled) {
+	if _, err = w.engine().Walk(w.t.Context(), run, lease); errors.Is(err, errKilled) {
 		w.restarts()
 		return nil
 	}
@@ -326,12 +355,12 @@ func (w *propWorld) wake(run checkpoints.Run) error {
 
 // outcome is what the store says that a run came to.
 func (w *propWorld) outcome(id string) (*propEnd, error) {
-	ctx := context.Background()
+	ctx := w.t.Context()
 	run, err := w.inner.Get(ctx, id)
 	if err != nil {
 		return nil, err
 	}
-	end := &propEnd{Result: run.Result, Code: run.Code, Calls: map[string]int{}, Children: map[string]*propEnd{}}
+	end := &propEnd{Result: run.Result, Code: run.Code, Spent: int(run.Spent.Tokens()), Calls: map[string]int{}, Children: map[string]*propEnd{}}
 	if err := json.Unmarshal(run.State, &end.State); err != nil {
 		return nil, err
 	}

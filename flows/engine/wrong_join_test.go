@@ -129,9 +129,10 @@ func TestWrongDroppedSibling(t *testing.T) {
 	}
 	bites(t, check, ours, func() (map[string]string, bool) {
 		records := map[string]string{"l": "pending", "r": "pending"}
-		for _, done := range []string{"r"} { // the first to come back
-			records[done] = "failed"
-			return records, false
+		for _, done := range []string{"r", "l"} { // as they come back
+			if records[done] = "failed"; done == "r" {
+				return records, false
+			}
 		}
 		return records, true
 	})
