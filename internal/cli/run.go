@@ -198,6 +198,8 @@ func verdict(ref forge.Ref, run checkpoints.Run) error {
 		return &exitError{ExitBusy, fmt.Errorf("the %s phase of %s waits until an earlier run of the concurrency key %q is over", run.Phase, ref, run.Concurrency)}
 	case run.Status == checkpoints.Waiting && run.Parent != "":
 		return &exitError{ExitBusy, fmt.Errorf("the flow %s of %s, run %s, waits for %s: %s", run.Flow, ref, run.ID, run.Wait.Event, run.Wait.Why)}
+	case run.Status == checkpoints.Waiting && run.Mode == checkpoints.ModeShadow:
+		return &exitError{ExitBusy, fmt.Errorf("the shadow of the %s phase of %s waits for %s: answer with `pipelinebot runs approve %s`", run.Phase, ref, run.Wait.Event, run.ID)}
 	case run.Mode == checkpoints.ModeShadow:
 		if run.Status == checkpoints.Done {
 			return nil
