@@ -93,6 +93,7 @@ const intro = `<!-- Written by the tests of internal/docs from the program's reg
 What ` + "`uses:`" + ` of a [flow](flows.md) may name. An action is code of the program; a flow only says when it runs and what it is told.
 
 - **read-only**: changes nothing but the state, so it may be a branch of a fanout, and its result may be cached.
+- **not read-only**: keeps or changes something beside the state, on this machine.
 - **writes outside**: comments, pushes or opens something, once, however often it is tried. Never a gate.
 - **Reads** and **writes** are state fields. A flow must declare them in ` + "`state`" + `; ` + "`in`" + ` and ` + "`writes`" + ` of the node may be left out then. Where an action reads or writes *what the node says*, the node must say it.
 - **Outcomes** are those beside ` + "`ok` `failed` `timeout` `budget-exhausted`" + `, which every action may have.
@@ -115,7 +116,7 @@ func ofPhase(name string) bool {
 
 func action(b *strings.Builder, a flows.Action, about About) {
 	fmt.Fprintf(b, "\n### `%s`\n\n%s\n\n", a.Name, about.What)
-	kind := "changes the run's files"
+	kind := "not read-only"
 	switch {
 	case a.Effects:
 		kind = "writes outside"
