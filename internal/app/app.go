@@ -126,6 +126,7 @@ func (a *App) assemble() error {
 			return fmt.Errorf("the flow of the %s phase cannot be used: %w", p, err)
 		}
 	}
+	a.warnInvalid(catalog)
 	// The engine asks the worker before each node and effect; the worker walks
 	// with the engine.
 	w := &worker.Worker{}

@@ -34,5 +34,19 @@ func (r runFlows) Fork(ctx context.Context, source checkpoints.Run, node string,
 	return r.engine.Fork(ctx, source, node, edits)
 }
 
+// warnInvalid tells of flows of the user's own that cannot run, and of what in
+// the others may not have been meant. None of them keeps the daemon from
+// starting but those of the phases.
+func (a *App) warnInvalid(c *flows.Catalog) {
+	for _, e := range c.List() {
+		if len(e.Problems) > 0 {
+			a.Log.Warn("flow is invalid and cannot run", "flow", e.Name, "file", e.File, "source", e.Source, "problems", e.Problems.Error())
+		}
+		for _, note := range e.Notes {
+			a.Log.Warn("flow may not be meant so", "flow", e.Name, "file", e.File, "note", note)
+		}
+	}
+}
+
 // Named implements handoff.Flows.
 func (p phaseFlows) Named(name string) (*flows.Flow, error) { return p.catalog.Get(name) }
