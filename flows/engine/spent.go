@@ -48,6 +48,9 @@ func (w *walk) uncharged(ctx context.Context) (checkpoints.Usage, error) {
 	if err != nil {
 		return checkpoints.Usage{}, err
 	}
+	if spent == w.charged {
+		return checkpoints.Usage{}, nil
+	}
 	return atLeastZero(minus(spent, w.charged)), nil
 }
 
