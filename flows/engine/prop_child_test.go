@@ -62,6 +62,33 @@ func (w *propWorld) grown(id string, end *propEnd) error {
 	return nil
 }
 
+// forks begins again from a node in the middle of the run, and checks that
+// the state is the one with which the node was entered last.
+func (w *propWorld) forks(want *propEnd) error {
+	run, err := w.inner.Get(w.t.Context(), w.root)
+	if err != nil {
+		return err
+	}
+	for _, v := range want.Path[len(want.Path)/2:] {
+		if v.Node == propSink || w.flow.node(v.Node).kind == "merge" {
+			continue
+		}
+		req, err := w.engine().Fork(w.t.Context(), run, v.Node, nil)
+		if err != nil {
+			return err
+		}
+		got, err := stated(req.State)
+		if err != nil {
+			return err
+		}
+		if from := want.Entered[v.Node]; req.Entry != v.Node || got.text() != from.text() {
+			return fmt.Errorf("forked from %s: entry %s, state %s, must be %s", v.Node, req.Entry, got.text(), from.text())
+		}
+		return nil
+	}
+	return nil
+}
+
 // allCalls are the calls of a run and of its children.
 func (e *propEnd) allCalls() map[string]int {
 	all := maps.Clone(e.Calls)

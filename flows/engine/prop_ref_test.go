@@ -30,6 +30,8 @@ type propEnd struct {
 	// Spent is what the run has spent, with its children that it waited for;
 	// -1 where that is not certain, since branches were cancelled.
 	Spent int
+	// Entered are the states with which nodes were come to last.
+	Entered map[string]propState
 	// Children are the runs of subflows by flow and key.
 	Children map[string]*propEnd
 }
@@ -62,7 +64,7 @@ func (f *propFlow) interpret(input map[string]int, parent *interpreter) *propEnd
 	in := &interpreter{
 		flow: f, parent: parent, visits: map[string]int{}, came: map[string]int{}, done: map[string]entered{}, joined: map[string]entered{},
 		pending: slices.Clone(f.early),
-		end: &propEnd{Calls: map[string]int{}, Children: map[string]*propEnd{}, State: propState{
+		end: &propEnd{Calls: map[string]int{}, Entered: map[string]propState{}, Children: map[string]*propEnd{}, State: propState{
 			"n0": 0, "n1": 0, "n2": 0, "i0": 1, "b0": false, "s0": "", "s1": "", "e0": "red", "lines": []string{}, "result": "none",
 		}},
 	}
@@ -85,6 +87,7 @@ func (in *interpreter) walk() {
 			in.sink("")
 			return
 		}
+		in.end.Entered[at] = in.end.State
 		if len(in.end.Path) >= in.flow.maxSteps {
 			in.fail("max-steps")
 			return
@@ -115,8 +118,8 @@ func (in *interpreter) sink(code string) {
 
 // step enters a node, applies what came of it and finds the way on.
 func (in *interpreter) step(n *propNode, visit int) (next string, over bool) {
-	e := in.enter(n, visit)
 	state := in.end.State
+	e := in.enter(n, visit)
 	if after, ok := state.with(e.delta, n.mayWrite()); ok {
 		state = after
 	} else {

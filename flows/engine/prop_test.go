@@ -70,7 +70,7 @@ func eachFlow(t *testing.T, n int, crash bool, play func(t *testing.T, seed uint
 // the same end, state and path, each action called as often as it must be.
 //
 // Covers: HF1, HF4, HF5, HF6, CN10, CN13, CN14, CN19, VK6, VK19, AR6, BL2, BL7,
-// BL30, NX15.
+// BL30, NX1, NX15.
 func TestFlowsMeanWhatTheInterpreterSays(t *testing.T) {
 	t.Parallel()
 	n := 10_000
@@ -100,6 +100,9 @@ func TestFlowsMeanWhatTheInterpreterSays(t *testing.T) {
 		}
 		if bad := append(w.seen.complaints(), w.doubled()...); len(bad) > 0 {
 			t.Error(bad)
+		}
+		if err := w.forks(want); err != nil {
+			t.Error(err)
 		}
 		if want.Spent >= 0 && want.Spent != got.Spent {
 			t.Errorf("it spent %d tokens, must be %d", got.Spent, want.Spent)

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -52,6 +51,7 @@ type propWorld struct {
 	came   map[string]int // events delivered by run/node/visit
 	halted map[string]bool
 	marks  map[string]int // what was done outside, by key
+	root   string         // the run that was played
 	deaths int64
 	again  bool // every process dies, each one call later than the one before
 }
@@ -260,6 +260,7 @@ func (w *propWorld) play(f *flows.Flow, at int, after bool) (*propEnd, error) {
 	if err != nil {
 		return nil, err
 	}
+	w.root = run.ID
 	for i, ev := range w.flow.early {
 		if err := w.deliver(run.ID, fmt.Sprint("early/", i), ev); err != nil {
 			return nil, err
@@ -361,13 +362,8 @@ func (w *propWorld) outcome(id string) (*propEnd, error) {
 		return nil, err
 	}
 	end := &propEnd{Result: run.Result, Code: run.Code, Spent: int(run.Spent.Tokens()), Calls: map[string]int{}, Children: map[string]*propEnd{}}
-	if err := json.Unmarshal(run.State, &end.State); err != nil {
+	if end.State, err = stated(run.State); err != nil {
 		return nil, err
-	}
-	delete(end.State, "_stop")
-	for i, line := range flows.NewState(rawState(run.State)).Strings("lines") {
-		line, _, _ = strings.Cut(line, " (")
-		end.State["lines"].([]any)[i] = line
 	}
 	history, err := w.inner.History(ctx, id)
 	if err != nil {
@@ -384,10 +380,17 @@ func (w *propWorld) outcome(id string) (*propEnd, error) {
 	return end, w.grown(id, end)
 }
 
-func rawState(raw json.RawMessage) map[string]json.RawMessage {
-	s, err := flows.DecodeState(raw)
-	if err != nil {
-		return nil
+// stated is a stored state as the interpreter has it: without what the engine
+// keeps in it and without the words of reports.
+func stated(raw json.RawMessage) (propState, error) {
+	var s propState
+	if err := json.Unmarshal(raw, &s); err != nil {
+		return nil, err
 	}
-	return maps.Clone(s.Values())
+	delete(s, "_stop")
+	lines, _ := s["lines"].([]any)
+	for i := range lines {
+		lines[i], _, _ = strings.Cut(fmt.Sprint(lines[i]), " (")
+	}
+	return s, nil
 }
