@@ -36,8 +36,8 @@ func (c *call) spent(runID, repo string, issue int, since time.Time) (run, total
 // family sums the use of a run and of the children counted for it.
 func (c *call) family(id string) checkpoints.Usage {
 	total := c.sum(func(e *entry) bool { return e.runID == id })
-	for _, r := range c.order {
-		if r.Parent == id && r.Counted {
+	for _, r := range c.children[id] {
+		if r.Counted {
 			total = total.Add(c.family(r.ID))
 		}
 	}

@@ -35,6 +35,7 @@ type Store struct {
 	mu       sync.Mutex
 	runs     map[string]*run
 	order    []*run            // in order of creation
+	children map[string][]*run // by parent
 	triggers map[string]string // trigger → run id, kept for ever
 	ledger   map[string]*entry // by reservation id
 	effects  map[string]json.RawMessage
@@ -59,6 +60,7 @@ func New(o Options) *Store {
 		clock:    o.Clock,
 		enqueue:  o.Enqueue,
 		runs:     map[string]*run{},
+		children: map[string][]*run{},
 		triggers: map[string]string{},
 		ledger:   map[string]*entry{},
 		effects:  map[string]json.RawMessage{},

@@ -22,6 +22,10 @@ func (s *Store) Prune(ctx context.Context, ret checkpoints.Retention) (n int, er
 				}
 				delete(c.runs, r.ID)
 				delete(c.audits, r.ID)
+				c.children[r.Parent] = slices.DeleteFunc(c.children[r.Parent], func(child *run) bool { return child == r })
+				if len(c.children[r.Parent]) == 0 {
+					delete(c.children, r.Parent)
+				}
 				n, deleted = n+1, true
 				return true
 			})

@@ -68,6 +68,9 @@ func (c *call) start(req checkpoints.StartReq, closing, promoted *run) (checkpoi
 	c.version(r)
 	c.runs[r.ID] = r
 	c.order = append(c.order, r)
+	if r.Parent != "" {
+		c.children[r.Parent] = append(c.children[r.Parent], r)
+	}
 	if status == checkpoints.Ready {
 		c.wake(r)
 	}

@@ -15,7 +15,7 @@ func childOf(parent checkpoints.Run, key string) checkpoints.StartReq {
 	return q
 }
 
-// childCases: Covers: BL2, BL4, BL6, BL29.
+// childCases are those of rows BL2, BL4, BL6 and BL29.
 func childCases() map[string]func(*fixture) {
 	return map[string]func(*fixture){
 		"every field is kept": func(f *fixture) {
@@ -116,7 +116,7 @@ func childCases() map[string]func(*fixture) {
 	}
 }
 
-// recordCases: Covers: AR30, AR31, CN25.
+// recordCases are those of rows AR31 and CN25.
 func recordCases() map[string]func(*fixture) {
 	branch := func(name string, visit int) checkpoints.BranchRecord {
 		return checkpoints.BranchRecord{Fanout: "explore", Visit: visit, Branch: name, Outcome: "ok"}

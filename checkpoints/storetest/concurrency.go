@@ -36,7 +36,7 @@ func (f *fixture) finish(r checkpoints.Run) []queue.Token {
 	return f.taken()
 }
 
-// concurrencyCases: Covers: NX2, NX3.
+// concurrencyCases are those of rows NX2 and NX3.
 func concurrencyCases() map[string]func(*fixture) {
 	const queuePolicy, replace, reject = checkpoints.OnConflictQueue, checkpoints.OnConflictReplace, checkpoints.OnConflictReject
 	status := func(f *fixture, r checkpoints.Run, want checkpoints.Status) {

@@ -7,7 +7,7 @@ import (
 	"github.com/pipelinebot/pipelinebot/checkpoints"
 )
 
-// retentionCases: Covers: NX10, BL24.
+// retentionCases are those of rows NX10 and BL24.
 func retentionCases() map[string]func(*fixture) {
 	prune := func(f *fixture, before time.Time, keep, want int) {
 		f.Helper()
