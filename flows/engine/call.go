@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
-	"maps"
 	"runtime/debug"
 	"slices"
 	"strconv"
@@ -45,9 +44,10 @@ type call struct {
 	logger  slog.Logger
 	log     nodeLog
 	beats   chan struct{} // nil when nobody listens
-	// deadline and phase are the watch's.
+	// deadline and phase are the watch's, as is the number of beats heard.
 	deadline time.Time
 	phase    atomic.Int32
+	heard    atomic.Int64
 
 	mu     sync.Mutex
 	closed bool
@@ -141,8 +141,7 @@ func (c *call) snapshot() (checkpoints.Run, bool) {
 		return checkpoints.Run{}, false
 	}
 	if c.at == nil {
-		at := c.w.run
-		at.Visits = maps.Clone(at.Visits)
+		at := c.w.told()
 		c.at = &at
 	}
 	return *c.at, true
@@ -184,6 +183,7 @@ func (c *call) beat(note string) {
 		default:
 		}
 	} else if c.idle > 0 {
+		c.heard.Add(1)
 		c.w.watch.nudge()
 	}
 	if c.w.e.Hooks.OnNode == nil {

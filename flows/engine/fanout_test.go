@@ -422,3 +422,26 @@ func TestFanoutBudgets(t *testing.T) {
 		t.Errorf("spent %d tokens, want 1000", got)
 	}
 }
+
+// Branches may look at the run while the next one is begun, which asks what
+// the run has spent; for the race detector.
+func TestFanoutBranchLooksWhileNextBegins(t *testing.T) {
+	t.Parallel()
+	w := fannedWorld(t)
+	beats := func(inner action) action {
+		return func(ctx context.Context, c flows.Call) (flows.Result, error) {
+			c.Beat("at work")
+			return inner(ctx, c)
+		}
+	}
+	for _, id := range []string{"x", "y", "z"} {
+		w.script[id] = beats(w.script[id])
+	}
+	w.hooks.OnNode = func(context.Context, engine.NodeEvent) {}
+	limited := strings.Replace(fanned, "nodes:\n", "limits: {tokens: 1000}\nnodes:\n", 1)
+	for range 20 {
+		id := w.begin(limited)
+		w.want(w.walk(id), "ended ok: a fan m done")
+		w.finish(id)
+	}
+}

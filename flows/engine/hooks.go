@@ -106,8 +106,11 @@ func (w *walk) onBudget(ctx context.Context, ev BudgetEvent) {
 	}
 }
 
-// told is the run for a hook, which may keep it.
+// told is the run for a hook, which may keep it. Branches ask as well, while
+// the walk counts what they have spent.
 func (w *walk) told() checkpoints.Run {
+	w.mu.Lock()
+	defer w.mu.Unlock()
 	run := w.run
 	run.Visits = maps.Clone(run.Visits)
 	return run

@@ -24,9 +24,11 @@ func (w *walk) spentNow(ctx context.Context) (checkpoints.Usage, error) {
 	w.mu.Lock()
 	spent, stale := w.spent, w.stale
 	w.stale = false
+	if !stale {
+		w.run.Spent = spent // branches may be looking at the run
+	}
 	w.mu.Unlock()
 	if !stale {
-		w.run.Spent = spent
 		return spent, nil
 	}
 	sctx := w.storeCtx()
@@ -36,9 +38,8 @@ func (w *walk) spentNow(ctx context.Context) (checkpoints.Usage, error) {
 		return spent, fmt.Errorf("reading what run %s has spent: %w", w.run.ID, err)
 	}
 	w.mu.Lock()
-	w.spent = spent
+	w.spent, w.run.Spent = spent, spent
 	w.mu.Unlock()
-	w.run.Spent = spent
 	return spent, nil
 }
 

@@ -50,8 +50,8 @@ type walk struct {
 	// fatal is an error of the store seen by a meter or an effect; refused is
 	// what an effect was refused with.
 	fatal, refused error
-	// spent is what the run has spent so far; stale says that the store knows
-	// it better.
+	// spent is what the run has spent so far, as run.Spent is told it, which mu
+	// guards as well; stale says that the store knows it better.
 	spent checkpoints.Usage
 	stale bool
 }
