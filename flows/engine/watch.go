@@ -42,7 +42,8 @@ type watch struct {
 	// The rest is the watch's own.
 	timer, idle clock.Timer
 	at          time.Time // when timer fires
-	silent      *call     // whose silence idle bounds
+	silent      *call     // whose silence idle bounds, since beat heard
+	heard       int64
 }
 
 // walked is how a walk has ended.
@@ -109,7 +110,7 @@ func (k *watch) keep(ctx context.Context) (Outcome, error) {
 			k.look()
 		case <-fires(k.idle):
 			k.idle = nil
-			if c := k.cur.Load(); c != nil && c == k.silent {
+			if c := k.cur.Load(); c != nil && c == k.silent && c.heard.Load() == k.heard {
 				what := fmt.Errorf("%w: silent for %s", ErrTimeout, c.idle)
 				k.cut(c, what, returned{err: what, outcome: flows.Timeout})
 			}
@@ -143,10 +144,12 @@ func (k *watch) look() {
 		k.timer, k.at = k.w.e.Clock.NewTimer(c.deadline.Sub(now)), c.deadline
 	}
 	k.due.Store(k.at.UnixNano())
-	stop(k.idle)
-	k.idle, k.silent = nil, c
-	if c.idle > 0 {
-		k.idle = k.w.e.Clock.NewTimer(c.idle)
+	if heard := c.heard.Load(); c != k.silent || heard != k.heard {
+		stop(k.idle)
+		k.idle, k.silent, k.heard = nil, c, heard
+		if c.idle > 0 {
+			k.idle = k.w.e.Clock.NewTimer(c.idle)
+		}
 	}
 }
 
