@@ -17,6 +17,7 @@ import (
 	"github.com/pipelinebot/pipelinebot/internal/forge"
 	"github.com/pipelinebot/pipelinebot/internal/gitws"
 	"github.com/pipelinebot/pipelinebot/internal/workspace"
+	"github.com/pipelinebot/pipelinebot/llm"
 	"github.com/pipelinebot/pipelinebot/llm/llmtest"
 	"github.com/pipelinebot/pipelinebot/phases/actuators"
 	"github.com/pipelinebot/pipelinebot/phases/blob"
@@ -459,5 +460,47 @@ func reviewRound(t *testing.T, provider func(*phasetest.Origin) workspace.Provid
 	}
 	if len(w.forge.Opened) != 1 || w.State(second.ID).Int("pr") != state.Int("pr") {
 		t.Errorf("%d pull requests", len(w.forge.Opened))
+	}
+}
+
+// When the base has moved so that the work does not fit it, one attempt is made
+// on the new base; the second time a person must look.
+func TestBaseConflict(t *testing.T) {
+	t.Parallel()
+	for _, twice := range []bool{false, true} {
+		t.Run(fmt.Sprintf("twice %t", twice), func(t *testing.T) {
+			t.Parallel()
+			var w *world
+			move := func(text string) func(llm.Request) {
+				return func(llm.Request) { w.origin.PushAs("trunk", "sum.txt", text) }
+			}
+			turns := attempt()
+			turns[1] = llmtest.Check(move("fail TestNegative\nfail TestOther\n"), turns[1])
+			again := writing("sum.txt", "anew\n")
+			if twice {
+				again[1] = llmtest.Check(move("quite another\n"), again[1])
+			}
+			w = newWorld(t, implement.Settings{}, slices.Concat(turns, again)...)
+			out, run := w.run()
+			asked := w.script.Asked()
+			if first := asked[2].Messages[0].Text; !strings.Contains(first, "base-conflict: the base moved from") {
+				t.Errorf("the second attempt was told:\n%s", first)
+			}
+			if twice {
+				expect(t, out, "needs_human", "base-conflict")
+				if len(w.forge.Opened) != 0 || len(w.saved) != 1 {
+					t.Errorf("%d pull requests, saved %v", len(w.forge.Opened), w.saved)
+				}
+				return
+			}
+			expect(t, out, "pr_opened", "")
+			s := w.State(run.ID)
+			if s.Str("base_sha") != w.origin.Head("trunk") || s.Int("conflicts") != 1 {
+				t.Errorf("base %s, conflicts %d", s.Str("base_sha"), s.Int("conflicts"))
+			}
+			if got := w.origin.Show(delivery.Branch(7, run.Lineage), "sum.txt"); got != "anew\n" {
+				t.Errorf("pushed %q", got)
+			}
+		})
 	}
 }

@@ -16,13 +16,16 @@ import (
 
 // publish commits the attempt and pushes it, once. The commit is a function of
 // the state, so that a repetition after a crash makes the same one. It reads
-// work_base, work_ref, branch, evidence_ref, base_sha, plan_ref and plan_hash; it
-// writes head_sha and patch_ref.
+// work_base, work_ref, branch, evidence_ref, base_sha, plan_ref, plan_hash,
+// default_branch and conflicts; it writes head_sha and patch_ref, or, when the
+// base has moved so that the work does not fit it any more, what another attempt
+// on the new base begins with.
 func (p phase) publish() flows.Action {
 	return flows.Action{
-		Name: "implement.publish", Version: "1", Effects: true,
-		Reads:  []string{"base_sha", "work_base", "work_ref", "branch", "evidence_ref", "plan_ref", "plan_hash"},
-		Writes: []string{"head_sha", "patch_ref", "result"},
+		Name: "implement.publish", Version: "2", Effects: true,
+		Reads: []string{"base_sha", "work_base", "work_ref", "branch", "evidence_ref", "plan_ref", "plan_hash", "default_branch", "conflicts"},
+		Writes: []string{"head_sha", "patch_ref", "base_sha", "work_base", "work_ref", "passed", "blocked", "problems_ref", "conflicts",
+			"result"},
 		Run: issue.Guard(func(ctx context.Context, c flows.Call) (flows.Result, error) {
 			base, branch := c.In.Str("work_base"), c.In.Str("branch")
 			w, err := p.Trees.Open(ctx, c, tree.At{Base: base, Patch: c.In.Artifact("work_ref")})
@@ -42,6 +45,9 @@ func (p phase) publish() flows.Action {
 			}
 			if err != nil {
 				return flows.Result{}, fmt.Errorf("committing: %w", err)
+			}
+			if r, moved, err := p.moved(ctx, c, sha); err != nil || moved {
+				return r, err
 			}
 			expect := ""
 			if base != c.In.Str("base_sha") {
