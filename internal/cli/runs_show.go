@@ -9,8 +9,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/pipelinebot/pipelinebot/checkpoints"
+	"github.com/pipelinebot/pipelinebot/flows/engine"
 	"github.com/pipelinebot/pipelinebot/internal/app"
-	"github.com/pipelinebot/pipelinebot/internal/flowops"
 	"github.com/pipelinebot/pipelinebot/phases/markdown"
 )
 
@@ -55,7 +55,13 @@ type shown struct {
 	branches []checkpoints.BranchRecord
 	children []checkpoints.Run
 	audits   []checkpoints.AuditLine
-	skipped  []flowops.Skip
+	skipped  []skip
+}
+
+// skip is a node that a run has not completed, with the reasons.
+type skip struct {
+	Node string   `json:"node"`
+	Why  []string `json:"why"`
 }
 
 func (s *shell) showRun(ctx context.Context, d *app.Desk, run checkpoints.Run, why bool) error {
@@ -90,7 +96,7 @@ func (s *shell) showRun(ctx context.Context, d *app.Desk, run checkpoints.Run, w
 	if why && len(all.skipped) > 0 {
 		fmt.Fprintln(s.Out, "\nskipped")
 		for _, skip := range all.skipped {
-			fmt.Fprintf(s.Out, "  %s: %s\n", skip.Node, skip.Why)
+			fmt.Fprintf(s.Out, "  %s: %s\n", skip.Node, strings.Join(skip.Why, "; "))
 		}
 	}
 	s.printAudits(all.audits)
@@ -123,7 +129,11 @@ func gather(ctx context.Context, d *app.Desk, run checkpoints.Run, why bool) (al
 		if err != nil {
 			return all, said("the flow of run %s cannot be read: %v", run.ID, err)
 		}
-		all.skipped = flowops.Skipped(f, flowops.Record{Run: run, History: all.history})
+		for _, e := range engine.Explain(f, all.history, all.branches...) {
+			if e.Visits == 0 {
+				all.skipped = append(all.skipped, skip{e.Node, listed(e.Why)})
+			}
+		}
 	}
 	return all, nil
 }

@@ -1,7 +1,7 @@
 // Package flowops is the pure logic behind the commands on flows and runs:
 // what differs between two runs, whether a shadow run agrees with the real
-// one, a flow made of a run, and why nodes were skipped. Nothing in it reads or
-// writes anything, and no model is asked.
+// one, and a flow made of a run. Nothing in it reads or writes anything, and no
+// model is asked.
 //
 // It must not know stores, files or the forge. It may import checkpoints,
 // flows and the YAML library, by which an adopted flow is written.

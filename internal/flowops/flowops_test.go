@@ -211,30 +211,6 @@ func TestAdopt(t *testing.T) {
 	}
 }
 
-// Every node that was not entered has a reason.
-//
-// Covers: NX14, NX17.
-func TestSkipped(t *testing.T) {
-	t.Parallel()
-	f := load(t, source)
-	r := record(t)
-	want := []flowops.Skip{{Node: "again", Why: "gate went on to fix"}}
-	if diff := cmp.Diff(want, flowops.Skipped(f, r)); diff != "" {
-		t.Errorf("skipped (-want +got):\n%s", diff)
-	}
-	r.History = []checkpoints.NodeRecord{r.History[0], {
-		Seq: 2, Node: "gate", Visit: 1, Outcome: "ok", Next: "again", Guards: []checkpoints.Guard{{To: "fix", When: "state.n > 1"}, {To: "again", Taken: true}},
-	}}
-	r.Run.Status, r.Run.Next = checkpoints.Waiting, "again"
-	want = []flowops.Skip{
-		{Node: "fix", Why: `gate went on to again, since "state.n > 1" was false`},
-		{Node: "done", Why: "look ended with ok, and the edge takes failed; fix was not entered; again is not completed yet"},
-	}
-	if diff := cmp.Diff(want, flowops.Skipped(f, r)); diff != "" {
-		t.Errorf("skipped (-want +got):\n%s", diff)
-	}
-}
-
 // Whatever a store holds as a definition, adopting it gives a flow file or an
 // error.
 func FuzzAdopt(f *testing.F) {
