@@ -112,9 +112,9 @@ func (d *Dispatcher) act(ctx context.Context, source string, in labels.Input, de
 		result, _ := dec.Data["result"].(string)
 		return dec, d.cancel(ctx, in.Run.ID, result, dec.Why)
 	case labels.StopIssue:
-		return dec, d.stop(ctx, in, ref.String(), dec.Why)
+		return d.stop(ctx, source, in, ref.String(), dec)
 	case labels.StopRepo:
-		return dec, d.stop(ctx, in, ref.Repo.String(), dec.Why)
+		return d.stop(ctx, source, in, ref.Repo.String(), dec)
 	case labels.LiftIssue:
 		return d.lift(ctx, in, ref.String(), dec)
 	case labels.LiftRepo:
@@ -189,13 +189,25 @@ func (d *Dispatcher) cancel(ctx context.Context, runID, result, reason string) e
 	return d.Interrupter.End(ctx, runID, checkpoints.Ended{Result: result, Code: "cancelled", Reason: reason})
 }
 
-func (d *Dispatcher) stop(ctx context.Context, in labels.Input, scope, why string) error {
-	err := d.Store.SetStop(ctx, checkpoints.Stop{Scope: scope, By: in.Actor.Login, Reason: why, At: d.Clock.Now()})
+// stop latches a stop, once for each event: a webhook and the poller tell of
+// the same label, and the later one must not undo that somebody has lifted the
+// stop meanwhile.
+func (d *Dispatcher) stop(ctx context.Context, source string, in labels.Input, scope string, dec labels.Decision) (labels.Decision, error) {
+	key := "/issue/" + strings.ToLower(in.Event.Issue.String()) + "/stopped/" + source
+	done := false
+	_, err := checkpoints.Once(ctx, d.Store, key, nil, func(ctx context.Context) (json.RawMessage, error) {
+		done = true
+		return nil, d.Store.SetStop(ctx, checkpoints.Stop{Scope: scope, By: in.Actor.Login, Reason: dec.Why, At: d.Clock.Now()})
+	})
 	if err != nil {
-		return fmt.Errorf("latching the stop: %w", err)
+		return dec, fmt.Errorf("latching the stop: %w", err)
 	}
-	d.Interrupter.Halt(scope, why)
-	return nil
+	if !done {
+		dec.Why = "seen before"
+		return dec, nil
+	}
+	d.Interrupter.Halt(scope, dec.Why)
+	return dec, nil
 }
 
 // lift removes a latch and wakes what it halted, where the phase label still

@@ -359,3 +359,20 @@ func TestSeveralPhaseLabels(t *testing.T) {
 		t.Errorf("told %q", told)
 	}
 }
+
+// A stop that was lifted stays lifted when the other source tells of its label
+// later.
+func TestStopToldOfAgain(t *testing.T) {
+	t.Parallel()
+	n := labels.Default()
+	w := newWorld(t, n.Plan, n.Stop)
+	w.decided(labeled(n.Stop, ada(), 30))
+	w.forge.issues[7] = forge.Issue{Ref: ref(7), Open: true, Labels: []string{n.Plan}, Author: rob()}
+	w.decided(unlabeled(n.Stop, ada(), 31))
+	if w.stopped(7) {
+		t.Fatal("not lifted")
+	}
+	if row := w.decided(labeled(n.Stop, ada(), 30)); row.Explanation != "seen before" || w.stopped(7) {
+		t.Errorf("decision %s: %s; stopped %v", row.Decision, row.Explanation, w.stopped(7))
+	}
+}
