@@ -82,21 +82,23 @@ func (f *propFlow) interpret(input map[string]int, parent *interpreter) *propEnd
 }
 
 func (in *interpreter) walk() {
-	for at := in.flow.nodes[0].id; ; {
+	for at, steps := in.flow.nodes[0].id, 0; ; {
 		if at == propSink {
 			in.sink("")
 			return
 		}
 		in.end.Entered[at] = in.end.State
-		if len(in.end.Path) >= in.flow.maxSteps {
+		if steps >= in.flow.maxSteps {
 			in.fail("max-steps")
 			return
 		}
 		n := in.flow.node(at)
-		next, over := in.step(n, in.visits[at]+1)
+		before := in.visits[at]
+		next, over := in.step(n, before+1)
 		if over {
 			return
 		}
+		steps += in.visits[at] - before // none for an event that was passed over
 		at = next
 	}
 }

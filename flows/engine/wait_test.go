@@ -3,6 +3,7 @@ package engine_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -48,6 +49,20 @@ func TestWait(t *testing.T) {
 	if h[1].EventKey != "comment/1" || string(h[1].Delta) != `{"note":"abc","s":"ann"}` {
 		t.Errorf("record = %+v", h[1])
 	}
+}
+
+// However many events are not for it, the run keeps the steps that it has.
+func TestPassedOverEventsAreNoSteps(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, map[string]action{"c": sets("result", "ok")})
+	id := w.begin(strings.Replace(waiting, "\nnodes:", "\nlimits: {max_steps: 3}\nnodes:", 1))
+	w.want(w.walk(id), "parked: a")
+	for i := range 5 {
+		w.approve(id, fmt.Sprint("comment/", i), map[string]any{"issue": 8, "by": "eve", "hash": "abc"})
+		w.want(w.walk(id), "parked: w")
+	}
+	w.approve(id, "comment/ann", map[string]any{"issue": 7, "by": "ann", "hash": "abc"})
+	w.want(w.walk(id), "ended ok: w c done")
 }
 
 // Covers: NX11, AR29.

@@ -40,6 +40,9 @@ type walk struct {
 	// what the run has spent beyond charged is the current visit's.
 	charged checkpoints.Usage
 	worked  time.Duration
+	// steps is how many nodes are completed. An event that is passed over
+	// completes none: strangers must not use up what a run may do.
+	steps int
 	// resumed is true until the first commit: the current visit may have
 	// been worked on before.
 	resumed bool
@@ -156,6 +159,9 @@ func (w *walk) remember(ctx context.Context) error {
 	for i := range history {
 		w.charged = w.charged.Add(history[i].Usage)
 		w.worked += history[i].Took
+		if !passedOver(&history[i]) {
+			w.steps++
+		}
 	}
 	if err := consistent(&w.run, w.flow, history); err != nil {
 		return err
@@ -179,7 +185,7 @@ func (w *walk) step(ctx context.Context) (Outcome, bool, error) {
 	if node == nil {
 		return w.done(w.fail(ctx, "corrupt", fmt.Errorf("%w: no node %q", flows.ErrCorrupt, w.run.Next)))
 	}
-	if most := int64(w.plan.limits.MaxSteps); w.run.Seq >= most && node.Kind != flows.Sink {
+	if most := w.plan.limits.MaxSteps; w.steps >= most && node.Kind != flows.Sink {
 		return w.done(w.fail(ctx, "max-steps", fmt.Errorf("%w: %d nodes are completed, before node %s", ErrMaxSteps, most, node.ID)))
 	}
 	en := entry{visit: w.run.Visits[node.ID] + 1, began: w.e.Clock.Now()}
@@ -337,6 +343,9 @@ func (w *walk) commit(ctx context.Context, node *planned, en entry, res *result,
 	w.charged, w.worked, w.resumed = w.charged.Add(used), w.worked+en.took, false
 	w.run.Seq, w.run.Node, w.run.Next, w.run.State = c.Seq, node.ID, c.Next, c.State
 	w.run.Starts, w.run.Wait = 0, res.park
+	if !res.again {
+		w.steps++
+	}
 	w.path = append(w.path, node.ID)
 	if res.park != nil {
 		w.run.Status = checkpoints.Waiting
