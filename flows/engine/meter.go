@@ -226,14 +226,17 @@ func lower(limit *int64, flow int64) *int64 {
 }
 
 // ancestorLimits are the limits of the runs for which this one is counted. An
-// ancestor that can't be read any more bounds nothing.
-func (e *Engine) ancestorLimits(ctx context.Context, run *checkpoints.Run) map[string]checkpoints.Limit {
+// ancestor that was deleted bounds nothing; one that can't be read bounds
+// everything, since what it has left is unknown.
+func (e *Engine) ancestorLimits(ctx context.Context, run *checkpoints.Run) (map[string]checkpoints.Limit, error) {
 	var out map[string]checkpoints.Limit
 	for child := *run; child.Counted && child.Parent != "" && len(out) < 16; {
 		parent, err := e.Store.Get(ctx, child.Parent)
-		if err != nil {
-			e.Log.WarnContext(ctx, "the limits of a parent can't be read", "run", run.ID, "parent", child.Parent, "error", err)
+		if errors.Is(err, checkpoints.ErrNotFound) {
 			break
+		}
+		if err != nil {
+			return nil, fmt.Errorf("reading the limits of run %s, for which run %s is counted: %w", child.Parent, run.ID, err)
 		}
 		var own flows.FlowLimits
 		if p, _, err := e.thaw(&parent); err == nil {
@@ -245,5 +248,5 @@ func (e *Engine) ancestorLimits(ctx context.Context, run *checkpoints.Run) map[s
 		out[parent.ID] = limitsOf(e, parent, own).Run
 		child = parent
 	}
-	return out
+	return out, nil
 }

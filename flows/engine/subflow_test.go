@@ -14,6 +14,7 @@ import (
 	"github.com/pipelinebot/pipelinebot/checkpoints"
 	"github.com/pipelinebot/pipelinebot/checkpoints/storetest"
 	"github.com/pipelinebot/pipelinebot/flows"
+	"github.com/pipelinebot/pipelinebot/flows/engine"
 )
 
 // parent has a child a ticket, which asks a person; KEYS are the node's own.
@@ -194,6 +195,36 @@ func TestSubflowFails(t *testing.T) {
 			t.Errorf("%s: record = %+v", name, rec)
 		}
 	}
+}
+
+// unread can't read one run.
+type unread struct {
+	engine.Store
+	id string
+}
+
+func (u unread) Get(ctx context.Context, id string) (checkpoints.Run, error) {
+	if id == u.id {
+		return checkpoints.Run{}, storetest.ErrInjected
+	}
+	return u.Store.Get(ctx, id)
+}
+
+// A child whose parent can't be read spends nothing: what the parent has left
+// is not known. It goes on when the store does.
+func TestChildWaitsForItsParentsLimits(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, map[string]action{"a": sets("n", 7), "work": spends(3)})
+	id := w.begin(parentFlow(waits))
+	w.want(w.walk(id), "parked: a")
+	child := w.children(id)["ticket:ticket:7"]
+	w.store = unread{w.memory, id}
+	if _, err := w.walkCtx(t.Context(), child); !errors.Is(err, storetest.ErrInjected) || w.called() != "a" {
+		t.Errorf("error = %v, called %q", err, w.called())
+	}
+	w.store = w.memory
+	w.clock.Advance(2 * time.Hour)
+	w.want(w.walk(child), "parked: work")
 }
 
 // Spawning again finds the same child, whatever became of it: a loop back to

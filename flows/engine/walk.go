@@ -166,7 +166,9 @@ func (w *walk) remember(ctx context.Context) error {
 	if err := consistent(&w.run, w.flow, history); err != nil {
 		return err
 	}
-	w.ancestors = w.e.ancestorLimits(sctx, &w.run)
+	if w.ancestors, err = w.e.ancestorLimits(sctx, &w.run); err != nil {
+		return err
+	}
 	w.stale = true
 	_, err = w.spentNow(ctx)
 	return err
