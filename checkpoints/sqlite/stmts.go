@@ -38,7 +38,8 @@ func (s *stmts) get(query string) *sql.Stmt {
 }
 
 // prepare prepares what was wanted. It needs a free connection. What can't be
-// prepared is used as text, as before, and tells its error there.
+// prepared, be it that ctx ends, is used as text, tells its error there, and is
+// wanted again when it is next used.
 func (s *stmts) prepare(ctx context.Context) {
 	s.mu.Lock()
 	wanted := s.wanted
@@ -46,11 +47,12 @@ func (s *stmts) prepare(ctx context.Context) {
 	s.mu.Unlock()
 	for _, query := range wanted {
 		st, err := s.db.PrepareContext(ctx, query)
-		if err != nil {
-			continue
-		}
 		s.mu.Lock()
-		s.known[query] = st
+		if err == nil {
+			s.known[query] = st
+		} else {
+			delete(s.known, query)
+		}
 		s.mu.Unlock()
 	}
 }
