@@ -3,7 +3,8 @@
 // answer.
 //
 // It must not know HTTP, go-github or how runs are worked on. It may import
-// checkpoints, labels, internal/{clock,forge,handoff,turns}, phases/markdown.
+// checkpoints, flows, flows/engine (what its errors mean), labels,
+// internal/{clock,forge,handoff,turns} and phases/markdown.
 package dispatch
 
 import (

@@ -10,6 +10,7 @@ import (
 
 	"github.com/pipelinebot/pipelinebot/checkpoints"
 	"github.com/pipelinebot/pipelinebot/flows"
+	"github.com/pipelinebot/pipelinebot/flows/engine"
 	"github.com/pipelinebot/pipelinebot/internal/forge"
 	"github.com/pipelinebot/pipelinebot/internal/handoff"
 	"github.com/pipelinebot/pipelinebot/labels"
@@ -271,9 +272,11 @@ func TestFork(t *testing.T) {
 	if _, err := w.store.Finish(t.Context(), l, checkpoints.Failed, nil); err != nil {
 		t.Fatal(err)
 	}
-	w.flows.err = fmt.Errorf("no node draft: %w", flows.ErrInvalidState)
-	if row := w.decided(ev); row.Decision != "refuse" || !strings.Contains(row.Explanation, "no node draft") {
-		t.Fatalf("a fork that does not fit: %s, %s", row.Decision, row.Explanation)
+	for _, err := range []error{engine.ErrFork, flows.ErrInvalidState, flows.ErrDrift, flows.ErrCorrupt} {
+		w.flows.err = fmt.Errorf("no node draft: %w", err)
+		if row := w.decided(ev); row.Decision != "refuse" || !strings.Contains(row.Explanation, "no node draft") {
+			t.Fatalf("a fork that does not fit (%v): %s, %s", err, row.Decision, row.Explanation)
+		}
 	}
 	w.flows.err = nil
 	if row := w.decided(ev); row.Decision != "start" {

@@ -7,6 +7,7 @@ import (
 
 	"github.com/pipelinebot/pipelinebot/checkpoints"
 	"github.com/pipelinebot/pipelinebot/flows"
+	"github.com/pipelinebot/pipelinebot/flows/engine"
 	"github.com/pipelinebot/pipelinebot/internal/forge"
 	"github.com/pipelinebot/pipelinebot/internal/handoff"
 	"github.com/pipelinebot/pipelinebot/labels"
@@ -76,8 +77,10 @@ func (d *Dispatcher) request(ctx context.Context, source string, in labels.Input
 		return checkpoints.StartReq{}, fmt.Errorf("reading run %s: %w", order.Run, err)
 	}
 	req, err := d.Flows.Fork(ctx, run, order.Node, order.Set)
-	if errors.Is(err, flows.ErrInvalidState) || errors.Is(err, flows.ErrDrift) || errors.Is(err, flows.ErrCorrupt) {
-		return req, fmt.Errorf("forking run %s %w: %w", run.ID, handoff.ErrUnfit, err)
+	for _, forGood := range []error{engine.ErrFork, flows.ErrInvalidState, flows.ErrDrift, flows.ErrCorrupt} {
+		if errors.Is(err, forGood) {
+			return req, fmt.Errorf("forking run %s %w: %w", run.ID, handoff.ErrUnfit, err)
+		}
 	}
 	req.Trigger = source
 	return req, err
