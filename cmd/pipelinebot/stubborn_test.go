@@ -17,8 +17,7 @@ import (
 
 // TestStubbornCommand has the model run a command whose processes ignore the
 // polite signals, leave their session, their group and their parents. None may
-// be left after the stop label, a SIGTERM, or (where the sandbox is
-// a namespace) a SIGKILL of the bot; elsewhere the next start cleans up.
+// be left after the stop label, a SIGTERM or a SIGKILL of the bot.
 func TestStubbornCommand(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {
@@ -95,19 +94,10 @@ func stubborn(t testing.TB, exe, mode, way, mark string) time.Duration {
 		}
 	case "kill":
 		bot.kill()
-		if mode != string(sandbox.Bubblewrap) {
-			bot = startBot(t, exe, dir, env)
-		}
 	}
 	began := time.Now()
 	if !eventually(within, none) {
-		report := t.Errorf
-		if way == "kill" && mode == string(sandbox.None) {
-			// What wiped its environment and left its parents can't be told
-			// from anybody's process: the price of no sandbox.
-			report = t.Logf
-		}
-		report("after %s: alive %s later: %v\n%s", way, within, alive(begun), bot.tail())
+		t.Errorf("after %s: alive %s later: %v\n%s", way, within, alive(begun), bot.tail())
 		for _, pid := range alive(begun) {
 			_ = syscall.Kill(pid, syscall.SIGKILL)
 		}

@@ -12,14 +12,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// The names under which this program runs as a landlock child: first a parent
-// that adopts, kills and is not bound itself, then the process that binds
-// itself and becomes the program. They are two, because rules taken by a Go
+// The names under which this program runs as a child: first a parent that
+// adopts, kills and is not bound itself, then the process that binds itself,
+// where landlock is asked for, and becomes the program. They are two, because rules taken by a Go
 // program bind each of its threads apart, and such threads may not signal what
 // another of them started.
 const (
-	childName = "pipelinebot-landlock-parent"
-	boundName = "pipelinebot-landlock-bound"
+	childName = "pipelinebot-command-parent"
+	boundName = "pipelinebot-command"
 )
 
 // Exit codes of a child that could not start the program, as shells have them.
@@ -28,8 +28,10 @@ const (
 	childNoStart = 126
 )
 
-// childOrder is what a landlock child is told on descriptor 3.
+// childOrder is what a child is told on descriptor 3.
 type childOrder struct {
+	// Free leaves the program unbound.
+	Free      bool
 	Argv      []string
 	Program   string
 	Dir       string
@@ -56,8 +58,8 @@ func role(args []string) string {
 	return ""
 }
 
-// Child turns the process into the confined parent of one program when it was
-// started as such by the landlock driver. main calls it before anything else,
+// Child turns the process into the parent of one program when it was started as
+// such by the drivers landlock and none. main calls it before anything else,
 // with or without the program's name in args:
 //
 //	if handled, code := sandbox.Child(os.Args, os.Stderr); handled {
@@ -124,11 +126,13 @@ func become() (int, error) {
 			return childFailed, fmt.Errorf("setting limits: %w", err)
 		}
 	}
-	if err := restrict(o); err != nil {
-		return childFailed, err
-	}
 	runtime.LockOSThread() // the bounding set is a thread's, and exec takes this one's
-	dropCapabilities()
+	if !o.Free {
+		if err := restrict(o); err != nil {
+			return childFailed, err
+		}
+		dropCapabilities()
+	}
 	if err := os.Chdir(o.Dir); err != nil {
 		return childFailed, fmt.Errorf("entering the worktree: %w", err)
 	}

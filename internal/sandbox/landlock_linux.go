@@ -1,17 +1,11 @@
 package sandbox
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"fmt"
-	"io"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
-	"sync"
-	"syscall"
 
 	"github.com/landlock-lsm/go-landlock/landlock"
 
@@ -80,43 +74,7 @@ func (c *confined) Run(ctx context.Context, s command.Spec) (command.Result, err
 	} else {
 		order.WriteDirs = append(order.WriteDirs, s.Dir)
 	}
-	raw, err := json.Marshal(order)
-	if err != nil {
-		return command.Result{}, fmt.Errorf("encoding the rules: %w", err)
-	}
-	orderR, orderW, err := os.Pipe()
-	if err != nil {
-		return command.Result{}, fmt.Errorf("making a pipe: %w", err)
-	}
-	aliveR, aliveW, err := os.Pipe()
-	if err != nil {
-		closeAll([]io.Closer{orderR, orderW})
-		return command.Result{}, fmt.Errorf("making a pipe: %w", err)
-	}
-	defer closeAll([]io.Closer{orderW})
-	var once sync.Once
-	letGo := func() { once.Do(func() { _ = aliveW.Close() }) }
-	defer letGo()
-	cmd := exec.Command(c.self) //nolint:noctx // supervise kills all that the run started, not one process
-	cmd.Args = childArgs(childName)
-	cmd.ExtraFiles = []*os.File{orderR, aliveR}
-	cmd.Env = []string{markerName + "=" + marker}
-	cmd.Dir = "/"
-	// No parent-death signal: the child must live to kill what it started. It
-	// sees this process end by the closing pipe.
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
-	j := &job{
-		cmd: cmd, closers: []io.Closer{orderR, aliveR}, sandbox: c.Name(),
-		marker: marker, pidsDir: filepath.Join(c.o.CacheDir, "pids"),
-	}
-	j.started = func() error {
-		_, err := io.Copy(orderW, bytes.NewReader(raw))
-		_ = orderW.Close()
-		return err
-	}
-	j.kill = letGo
-	j.gone = func() bool { return killMarked(marker) }
-	return run(ctx, s, l, j)
+	return adopted(ctx, s, l, order, marker, c.self, c.o.CacheDir, c.Name())
 }
 
 // restrict binds the calling process to the order's rules: the newest the

@@ -16,11 +16,16 @@ import (
 type none struct {
 	o    Options
 	path []string
+	// parent is this program, if it can be the parent of all that a run
+	// starts; "" where it can't.
+	parent string
 }
 
 func newNone(o Options) *none {
 	o.Log.Warn("repository commands run without a sandbox, as configured")
-	return &none{o: o, path: searchPath(hostRoots(), o.ReadOnlyPaths)}
+	n := &none{o: o, path: searchPath(hostRoots(), o.ReadOnlyPaths)}
+	n.parent = parentOf(n)
+	return n
 }
 
 // hostRoots is everything, since nothing is hidden: PATH is used whole.
@@ -56,11 +61,15 @@ func (n *none) Run(ctx context.Context, s command.Spec) (command.Result, error) 
 	defer removeAll(tmp)
 	l := fill(s.Limits, n.o.Defaults)
 	marker := newMarker()
+	env := environ(n.path, home, tmp, marker, s.Env)
+	if n.parent != "" {
+		return n.belowParent(ctx, s, l, marker, env)
+	}
 	//nolint:noctx // supervise kills all that the run started, not one process
 	cmd := exec.Command(find(s.Argv[0], n.path), s.Argv[1:]...)
 	cmd.Args[0] = s.Argv[0]
 	cmd.Dir = s.Dir
-	cmd.Env = environ(n.path, home, tmp, marker, s.Env)
+	cmd.Env = env
 	j := &job{cmd: cmd, marker: marker, pidsDir: filepath.Join(n.o.CacheDir, "pids"), sandbox: n.Name()}
 	bare(j, l)
 	return run(ctx, s, l, j)

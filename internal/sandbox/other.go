@@ -3,6 +3,7 @@
 package sandbox
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"runtime"
@@ -20,6 +21,12 @@ func newLandlock(Options) (command.Runner, error) {
 
 // Child does nothing on this system; see its Linux variant.
 func Child([]string, io.Writer) (handled bool, code int) { return false, 0 }
+
+func parentOf(*none) string { return "" }
+
+func (*none) belowParent(context.Context, command.Spec, command.Limits, string, []string) (command.Result, error) {
+	return command.Result{}, ErrUnavailable
+}
 
 func usage(int, command.Limits) string { return "" }
 
