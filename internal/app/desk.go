@@ -8,9 +8,7 @@ import (
 	"os"
 	"os/user"
 	"path/filepath"
-	"slices"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/pipelinebot/pipelinebot/checkpoints"
@@ -216,15 +214,15 @@ func (d *Desk) CheckFork(ctx context.Context, run checkpoints.Run, node string, 
 // EffectParity compares what a shadow run would have done outside with what the
 // real one did.
 func (d *Desk) EffectParity(ctx context.Context, shadow, real checkpoints.Run) ([]engine.Difference, error) {
-	a, err := d.engine.Trace(ctx, shadow)
+	a, err := d.engine.TraceEffects(ctx, shadow)
 	if err != nil {
 		return nil, err
 	}
-	b, err := d.engine.Trace(ctx, real)
+	b, err := d.engine.TraceEffects(ctx, real)
 	if err != nil {
 		return nil, err
 	}
-	return slices.DeleteFunc(engine.Parity(a, b), func(d engine.Difference) bool { return !strings.Contains(d.What, "effect ") }), nil
+	return engine.EffectParity(a, b), nil
 }
 
 // Prune deletes final runs that are older than age, but for the newest ones.
