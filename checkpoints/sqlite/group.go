@@ -2,6 +2,7 @@ package sqlite
 
 import (
 	"context"
+	"errors"
 	"runtime"
 	"slices"
 	"sync"
@@ -15,8 +16,12 @@ type group struct {
 	waiting []*op
 	busy    bool
 	crowded bool // the last batch was of several
+	closed  bool
 	serving sync.WaitGroup
 }
+
+// errClosed is what a call gets that comes after Close.
+var errClosed = errors.New("sqlite: the store is closed")
 
 // op is one call. fn may run more than once, each time on a clean slate.
 type op struct {
@@ -41,6 +46,10 @@ const most = 256
 func (g *group) do(ctx context.Context, fn func(*tx) error, serve func(context.Context)) error {
 	o := &op{ctx: context.WithoutCancel(ctx), fn: fn, done: make(chan struct{})}
 	g.mu.Lock()
+	if g.closed {
+		g.mu.Unlock()
+		return errClosed
+	}
 	g.waiting = append(g.waiting, o)
 	leads := !g.busy
 	if leads {
@@ -77,6 +86,17 @@ func (g *group) handOver(serve func(context.Context)) {
 		}
 	}()
 }
+
+// close lets no further op in: nobody may begin to serve while wait waits for
+// those who do.
+func (g *group) close() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.closed = true
+}
+
+// wait returns when nobody serves any more; after close.
+func (g *group) wait() { g.serving.Wait() }
 
 // more reports that ops wait; without, nobody serves any more.
 func (g *group) more() bool {

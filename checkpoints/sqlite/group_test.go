@@ -290,3 +290,31 @@ func TestManyWriters(t *testing.T) {
 		}
 	}
 }
+
+// Close may come at any moment of any number of calls: each of them ends, and
+// those that come later are refused.
+func TestCloseWhileCallsCome(t *testing.T) {
+	t.Parallel()
+	for range 30 {
+		s := openStore(t)
+		var wg sync.WaitGroup
+		begun := make(chan struct{}, 8)
+		for range cap(begun) {
+			wg.Go(func() {
+				for i := 0; ; i++ {
+					if err := s.SetCursor(context.Background(), "c", "x"); errors.Is(err, errClosed) {
+						return
+					}
+					if i == 0 {
+						begun <- struct{}{}
+					}
+				}
+			})
+		}
+		<-begun
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+		wg.Wait()
+	}
+}

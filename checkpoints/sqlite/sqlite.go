@@ -201,6 +201,7 @@ func (s *Store) Close() error {
 	if !s.closed.CompareAndSwap(false, true) {
 		return nil
 	}
+	s.group.close()
 	var errs []error
 	if s.reads != nil {
 		errs = append(errs, s.reads.Close())
@@ -208,7 +209,7 @@ func (s *Store) Close() error {
 	if s.writes != nil {
 		errs = append(errs, s.writes.Close())
 	}
-	s.group.serving.Wait() // the lock is given up when nothing is written any more
+	s.group.wait() // the lock is given up when nothing is written any more
 	if s.lock != nil {
 		errs = append(errs, s.lock.release())
 	}
