@@ -62,6 +62,12 @@ func newWatch(w *walk) *watch {
 func (k *watch) run(ctx context.Context, c *call) (got returned) {
 	c.deadline = c.now.Add(c.limit)
 	k.cur.Store(c)
+	quit := true
+	defer func() {
+		if quit {
+			k.deserted(c)
+		}
+	}()
 	// The watch may have seen the end of ctx before it could see the call.
 	if ctx.Err() == nil {
 		if c.idle > 0 || c.deadline.UnixNano() < k.due.Load() {
@@ -71,6 +77,7 @@ func (k *watch) run(ctx context.Context, c *call) (got returned) {
 	} else {
 		got.err = context.Cause(ctx)
 	}
+	quit = false
 	if c.phase.CompareAndSwap(atWork, isBack) {
 		k.cur.Store(nil)
 		return got.unlessCut(ctx)
@@ -200,14 +207,9 @@ type relieved struct{}
 
 // walk steps until the walk is over.
 func (k *watch) walk(ctx context.Context, first func() (Outcome, bool, error)) {
-	ended := false
 	defer func() {
 		switch p := recover().(type) {
-		case nil:
-			if !ended {
-				k.deserted()
-			}
-		case relieved:
+		case nil, relieved:
 		default:
 			// The engine's own mistake: the run stays as it is stored.
 			k.w.log.ErrorContext(ctx, "the walk panicked", "panic", fmt.Sprint(p), "stack", string(debug.Stack()))
@@ -218,17 +220,12 @@ func (k *watch) walk(ctx context.Context, first func() (Outcome, bool, error)) {
 	for !done && err == nil {
 		out, done, err = k.w.step(ctx)
 	}
-	ended = true
 	k.over <- walked{out, err}
 }
 
-// deserted walks on when an action has ended the goroutine that it was called
-// in; one that was left behind has been relieved already.
-func (k *watch) deserted() {
-	c := k.cur.Load()
-	if c == nil {
-		return
-	}
+// deserted walks on when the action of c has ended the goroutine that it was
+// called in; one that was left behind has been relieved already.
+func (k *watch) deserted(c *call) {
 	switch {
 	case c.phase.CompareAndSwap(atWork, leftBehind):
 		k.relieve(c, returned{err: &PanicError{"it has ended its goroutine"}})
