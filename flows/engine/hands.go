@@ -16,8 +16,8 @@ const grace = 10 * time.Second
 // hands run one action after the other in a goroutine of their own, so that
 // one that hangs can be left behind: then new hands take over. They serve
 // where the walk can't go on from any point: in branches and at the end of a
-// run. The zero value
-// is ready but for the clock; nothing runs before the first call.
+// run. The zero value is ready but for the clock; nothing runs before the
+// first call.
 type hands struct {
 	clock  clock.Clock
 	worker *worker
