@@ -187,6 +187,7 @@ func plainTree(n *yaml.Node) any {
 			list = append(list, plainTree(c))
 		}
 		return list
+	case yaml.DocumentNode, yaml.ScalarNode, yaml.AliasNode:
 	}
 	tag := n.ShortTag()
 	if n.Style == 0 && n.Value != "" && strings.ContainsRune("-0123456789", rune(n.Value[0])) {

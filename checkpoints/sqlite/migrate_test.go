@@ -22,7 +22,7 @@ func version(t *testing.T, n int64, statements ...string) (path string) {
 	if err := s.prepareFile(Options{}.withDefaults()); err != nil {
 		t.Fatal(err)
 	}
-	defer s.lock.release() //nolint:errcheck // of a test
+	defer s.lock.release()
 	db, err := connect(path, Options{}.withDefaults(), false, 1)
 	if err != nil {
 		t.Fatal(err)

@@ -116,7 +116,7 @@ func park(b *testing.B, path string, n int) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	defer tx.Rollback() //nolint:errcheck // after the commit there is nothing to roll back
+	defer tx.Rollback()
 	multiply(b, tx, "runs", n, map[string]string{
 		"n": "n + i", "id": "printf('clone%06d', i)", "lineage": "printf('clone%06d', i)", "key": "key || i", "first": "first + 2 * i", "last": "last + 2 * i", "issue": "issue + i",
 	})

@@ -1,6 +1,7 @@
 package sqlite
 
 import (
+	"errors"
 	"regexp"
 	"slices"
 	"strings"
@@ -96,7 +97,7 @@ func TestNoCallWalksATable(t *testing.T) {
 				t.Errorf("%s: %s", detail, query)
 			}
 		}
-		if err := rows.Close(); err != nil {
+		if err := errors.Join(rows.Err(), rows.Close()); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/pipelinebot/pipelinebot/checkpoints"
+	"github.com/pipelinebot/pipelinebot/flows"
 	"github.com/pipelinebot/pipelinebot/flows/engine"
 )
 
@@ -60,10 +61,8 @@ func TestAudit(t *testing.T) {
 			if tc.spoil != nil {
 				tc.spoil(w, &run)
 			}
-			live := w.load(three)
-			if tc.live == "" {
-				live = nil
-			} else {
+			var live *flows.Flow
+			if tc.live != "" {
 				live = w.load(tc.live)
 			}
 			a, err := w.engine().Audit(t.Context(), run, live)

@@ -33,7 +33,7 @@ func (a *attempts) resultKey() string {
 func (a *attempts) cached() (result, bool, error) {
 	var err error
 	if a.hash, err = inputHash(a.node.action, a.with, a.in); err != nil {
-		return result{outcome: flows.Failed, code: "invalid-state", err: err}, true, nil
+		return result{outcome: flows.Failed, code: "invalid-state", err: err}, true, nil //nolint:nilerr // the node's failure, not the store's
 	}
 	var was keptOf
 	hit, err := a.w.kept(a.resultKey(), &was)

@@ -172,8 +172,6 @@ func (f *propFlow) targets(from, to int) []string {
 	return ids
 }
 
-func propInts() []string { return []string{"n0", "n1", "n2", "o0"} }
-
 func (g propGen) action(f *propFlow, n *propNode) {
 	n.uses = oneOf(g.rnd, []string{"p.step", "p.read", "p.effect"})
 	if n.kind == "gate" {

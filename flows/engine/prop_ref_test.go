@@ -56,7 +56,6 @@ type entered struct {
 	delta         propState
 	stop          string // a code, "" for none
 	again         bool   // an event was consumed and the node waits on
-	why           string
 }
 
 // interpret says what a run of the flow must come to.
@@ -331,10 +330,10 @@ func (in *interpreter) resolve(n *propNode, ev propEvent) entered {
 		return entered{again: true}
 	}
 	e := entered{outcome: ev.outcome, delta: propState{}}
-	switch {
-	case ev.outcome == "":
+	switch ev.outcome {
+	case "":
 		e.outcome = "ok"
-	case ev.outcome == "maybe":
+	case "maybe":
 		return entered{outcome: "failed", code: "bad-event"}
 	}
 	for key, field := range n.take {

@@ -25,7 +25,7 @@ func TestWrongUnrecordedProgress(t *testing.T) {
 	t.Parallel()
 	check := func(walk func() (ran string, err error)) error {
 		if ran, err := walk(); ran != "a" || err == nil {
-			return fmt.Errorf("the record of a failed, and %q ran, error %v", ran, err)
+			return errors.Join(fmt.Errorf("the record of a failed, and %q ran", ran), err)
 		}
 		return nil
 	}

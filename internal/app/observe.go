@@ -48,6 +48,7 @@ func (a *App) onNode(ctx context.Context, ev engine.NodeEvent) {
 	case engine.End:
 		a.Log.InfoContext(ctx, "node done", "run", ev.Run.ID, "issue", ev.Run.Key, "node", ev.Node, "attempt", ev.Attempt,
 			"outcome", string(ev.Outcome), "took", ev.Took, "note", ev.Note)
+	case engine.Start, engine.Beat:
 	}
 	if a.Observer != nil {
 		a.Observer.Node(NodeEvent{

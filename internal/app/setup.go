@@ -11,7 +11,7 @@ var ErrSetup = errors.New("app: cannot start as configured")
 type setupError struct{ error }
 
 func (e setupError) Unwrap() error        { return e.error }
-func (e setupError) Is(target error) bool { return target == ErrSetup } //nolint:errorlint // the identity is what is asked
+func (e setupError) Is(target error) bool { return target == ErrSetup }
 
 // setup marks an error, if there is one.
 func setup(err error) error {

@@ -81,12 +81,11 @@ func marksOf(ctx context.Context, d *app.Desk, run checkpoints.Run) (flows.Marks
 }
 
 func (s *flowShell) draw(f *flows.Flow, svg bool, marks ...flows.Marks) {
-	form, text := "mermaid", ""
+	form, draw := "mermaid", flows.Mermaid
 	if svg {
-		form, text = "svg", flows.SVG(f, marks...)
-	} else {
-		text = flows.Mermaid(f, marks...)
+		form, draw = "svg", flows.SVG
 	}
+	text := draw(f, marks...)
 	if s.json {
 		s.emit(map[string]any{"name": f.Name(), form: text})
 		return

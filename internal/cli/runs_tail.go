@@ -59,7 +59,7 @@ func (s *shell) tail(ctx context.Context, r app.Reader, id string, lines int, fo
 			return nil
 		}
 		if app.Pause(ctx) != nil {
-			return nil // interrupted, as following ends
+			return nil //nolint:nilerr // interrupted, as following ends
 		}
 	}
 }

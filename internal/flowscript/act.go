@@ -152,10 +152,7 @@ func (p *player) result(part *part, n flows.Node, l Line) (flows.Result, error) 
 		r.Stop = &flows.Stop{Code: l.Stop.Code, Reason: l.Stop.Reason}
 	}
 	if n.Kind == flows.Command {
-		a, err := p.kept.text(l.Output)
-		if err != nil {
-			return r, err
-		}
+		a := p.kept.keep([]byte(l.Output))
 		code := 0
 		if l.Code != nil {
 			code = *l.Code

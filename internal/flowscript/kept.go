@@ -26,6 +26,10 @@ func (k *kept) Put(_ context.Context, r io.Reader) (checkpoints.Artifact, error)
 	if err != nil {
 		return checkpoints.Artifact{}, err
 	}
+	return k.keep(b), nil
+}
+
+func (k *kept) keep(b []byte) checkpoints.Artifact {
 	sum := sha256.Sum256(b)
 	hash := hex.EncodeToString(sum[:])
 	k.mu.Lock()
@@ -34,7 +38,7 @@ func (k *kept) Put(_ context.Context, r io.Reader) (checkpoints.Artifact, error)
 		k.all = map[string][]byte{}
 	}
 	k.all[hash] = b
-	return checkpoints.Artifact{Path: hash[:2] + "/" + hash, SHA256: hash, Bytes: int64(len(b))}, nil
+	return checkpoints.Artifact{Path: hash[:2] + "/" + hash, SHA256: hash, Bytes: int64(len(b))}
 }
 
 // Open implements checkpoints.ArtifactStore.
@@ -48,10 +52,6 @@ func (k *kept) Open(_ context.Context, a checkpoints.Artifact) (io.ReadCloser, e
 	return io.NopCloser(bytes.NewReader(b)), nil
 }
 
-func (k *kept) text(s string) (checkpoints.Artifact, error) {
-	return k.Put(context.Background(), bytes.NewReader([]byte(s)))
-}
-
 // values turns what a script says into state values: texts given for artifacts
 // are kept.
 func (k *kept) values(f *flows.Flow, in map[string]any) (map[string]json.RawMessage, error) {
@@ -59,11 +59,7 @@ func (k *kept) values(f *flows.Flow, in map[string]any) (map[string]json.RawMess
 	for key, v := range in {
 		if text, ok := v.(string); ok {
 			if fd, known := f.Field(key); known && fd.Type == flows.ArtifactField {
-				a, err := k.text(text)
-				if err != nil {
-					return nil, err
-				}
-				v = a
+				v = k.keep([]byte(text))
 			}
 		}
 		raw, err := json.Marshal(v)
