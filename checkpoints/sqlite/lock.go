@@ -2,8 +2,11 @@ package sqlite
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
+	"path/filepath"
 	"time"
 
 	"github.com/pipelinebot/pipelinebot/checkpoints"
@@ -30,6 +33,39 @@ func (h holder) String() string {
 	return s
 }
 
+// lookTime is much longer than Held has the lock.
+const lookTime = 20 * time.Millisecond
+
+// Held reports whether a daemon holds the file, and which.
+func Held(path string) (by string, held bool, err error) {
+	path, err = filepath.Abs(path)
+	if err != nil {
+		return "", false, fmt.Errorf("looking who holds the store: %w", err)
+	}
+	if real, err := filepath.EvalSymlinks(path); err == nil {
+		path = real
+	}
+	f, err := os.Open(path + lockSuffix)
+	if errors.Is(err, fs.ErrNotExist) {
+		return "", false, nil
+	}
+	if err != nil {
+		return "", false, fmt.Errorf("looking who holds the store: %w", err)
+	}
+	defer func() { _ = f.Close() }() // gives the lock up as well
+	free, err := tryShared(f)
+	if err != nil {
+		return "", false, fmt.Errorf("looking who holds the store: %w", err)
+	}
+	if free {
+		return "", false, nil
+	}
+	return readHolder(f), true, nil
+}
+
+// lockSuffix makes the name of the lock's file of the database's.
+const lockSuffix = ".lock"
+
 // takeLock fails with ErrInUse, naming the holder, when another process, or
 // another store of this one, has the lock.
 func takeLock(path, owner string, now time.Time) (*fileLock, error) {
@@ -38,6 +74,10 @@ func takeLock(path, owner string, now time.Time) (*fileLock, error) {
 		return nil, err
 	}
 	taken, err := tryLock(f)
+	if err == nil && !taken { // maybe somebody only looks who holds it
+		time.Sleep(lookTime)
+		taken, err = tryLock(f)
+	}
 	if err != nil || !taken {
 		defer func() { _ = f.Close() }()
 	}

@@ -56,6 +56,44 @@ func TestLockIsFreeAfterRelease(t *testing.T) {
 	}
 }
 
+// Held says who has the file, and hinders nobody from taking it.
+func TestHeld(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "runs.db")
+	if by, held, err := Held(path); held || err != nil {
+		t.Fatalf("nothing is there: %q, %v, %v", by, held, err)
+	}
+	l, err := takeLock(path+lockSuffix, "me", time.Now())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if by, held, err := Held(path); !held || err != nil || !strings.Contains(by, "me, process") {
+		t.Fatalf("held: %q, %v, %v", by, held, err)
+	}
+	if err := l.release(); err != nil {
+		t.Fatal(err)
+	}
+	done := make(chan struct{})
+	defer func() { <-done }()
+	go func() {
+		defer close(done)
+		for range 100 {
+			if by, held, err := Held(path); err != nil || held && !strings.Contains(by, "process") {
+				t.Errorf("looking: %q, %v, %v", by, held, err)
+			}
+		}
+	}()
+	for range 20 {
+		l, err := takeLock(path+lockSuffix, "me", time.Now())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := l.release(); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
 func FuzzHolder(f *testing.F) {
 	f.Add([]byte(`{"pid":12,"host":"box","owner":"bot","since":"2026-03-01T12:00:00Z"}`))
 	f.Add([]byte(`null`))

@@ -173,7 +173,7 @@ func (s *Store) prepareFile(o Options) (err error) {
 	if err := os.MkdirAll(filepath.Dir(s.path), 0o700); err != nil {
 		return err
 	}
-	if s.lock, err = takeLock(s.path+".lock", o.Owner, o.Clock.Now()); err != nil {
+	if s.lock, err = takeLock(s.path+lockSuffix, o.Owner, o.Clock.Now()); err != nil {
 		return err
 	}
 	f, err := os.OpenFile(s.path, os.O_RDWR|os.O_CREATE, 0o600)
