@@ -49,7 +49,7 @@ func (k kit) testCommand(repo string) gates.TestCommand {
 // (what failed in some runs and passed in others). Zero tests is not a pass.
 func (k kit) tests() flows.Action {
 	return flows.Action{
-		Name: "tests.run", Version: "1", ReadOnly: true, CheckWith: checkTests,
+		Name: "tests.run", Version: "1", CheckWith: checkTests,
 		Reads: []string{"base_sha", "work_ref"}, Writes: []string{"evidence_ref", "passed", "failing", "flaky", "result"},
 		Run: issue.Guard(func(ctx context.Context, c flows.Call) (flows.Result, error) {
 			with, err := flows.With[testsWith](c.With)

@@ -17,7 +17,7 @@ import (
 // test_argv and baseline_ref (gates.Evidence).
 func (p phase) baseline() flows.Action {
 	return flows.Action{
-		Name: "implement.baseline", Version: "1", ReadOnly: true,
+		Name: "implement.baseline", Version: "1",
 		Reads: []string{"base_sha", "work_base"}, Writes: []string{"test_argv", "baseline_ref", "result"},
 		Run: issue.Guard(func(ctx context.Context, c flows.Call) (flows.Result, error) {
 			w, err := p.Trees.Open(ctx, c, tree.At{Base: c.In.Str("work_base")})
@@ -64,7 +64,7 @@ func (p phase) baseline() flows.Action {
 // test_argv; it writes evidence_ref (gates.Evidence) and passed.
 func (p phase) verify() flows.Action {
 	return flows.Action{
-		Name: "implement.verify", Version: "1", ReadOnly: true,
+		Name: "implement.verify", Version: "1",
 		Reads: []string{"work_base", "work_ref", "test_argv"}, Writes: []string{"evidence_ref", "passed", "result"},
 		Run: issue.Guard(func(ctx context.Context, c flows.Call) (flows.Result, error) {
 			w, err := p.Trees.Open(ctx, c, tree.At{Base: c.In.Str("work_base"), Patch: c.In.Artifact("work_ref")})

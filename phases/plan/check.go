@@ -24,7 +24,7 @@ import (
 // problems_ref.
 func (p phase) check() flows.Action {
 	return flows.Action{
-		Name: "plan.check", Version: "1", ReadOnly: true,
+		Name: "plan.check", Version: "1",
 		Reads: []string{"plan_ref", "base_sha"}, Writes: []string{"problems", "problems_ref", "result"},
 		Run: issue.Guard(func(ctx context.Context, c flows.Call) (flows.Result, error) {
 			d, err := plandoc.Load(ctx, c)

@@ -91,7 +91,7 @@ func (p phase) standing(ctx context.Context, repo forge.Repo, number int, head s
 // full_ref (the patch) and diff_ref (tree.Summary).
 func (p phase) fetch() flows.Action {
 	return flows.Action{
-		Name: "review.fetch", Version: "1", ReadOnly: true,
+		Name: "review.fetch", Version: "1",
 		Reads: []string{"base_sha", "head_sha"}, Writes: []string{"full_ref", "diff_ref", "result"},
 		Run: issue.Guard(func(ctx context.Context, c flows.Call) (flows.Result, error) {
 			w, err := p.Trees.Open(ctx, c, tree.At{Base: c.In.Str("base_sha"), Parent: c.In.Str("head_sha")})

@@ -20,7 +20,7 @@ import (
 // evidence_ref and green.
 func (p phase) verify() flows.Action {
 	return flows.Action{
-		Name: "review.verify", Version: "1", ReadOnly: true,
+		Name: "review.verify", Version: "1",
 		Reads:  []string{"base_sha", "head_sha", "diff_ref", "evidence_ref", "test_argv"},
 		Writes: []string{"evidence_ref", "green", "result"},
 		Run: issue.Guard(func(ctx context.Context, c flows.Call) (flows.Result, error) {

@@ -22,7 +22,7 @@ const maxDiff = 120_000
 // writes its own findings under key.
 func (p phase) reviewer(name, prompt, system, key string) flows.Action {
 	return flows.Action{
-		Name: name, Version: "1", ReadOnly: true,
+		Name: name, Version: "1",
 		Reads:  []string{"issue_ref", "plan_ref", "base_sha", "head_sha", "full_ref", "last_ref"},
 		Writes: []string{key, "result"},
 		Run: issue.Guard(func(ctx context.Context, c flows.Call) (flows.Result, error) {
