@@ -99,7 +99,7 @@ func receive(ctx context.Context, in checkpoints.Inbox, ev forge.Event) (string,
 		return "", fmt.Errorf("encoding the event: %w", err)
 	}
 	row := checkpoints.InboxEvent{ID: checkpoints.NewID(now), Kind: string(ev.Kind), Body: body, At: now}
-	row.Key = "operator/" + row.ID
+	row.Key = operatorKey + row.ID
 	if _, err := in.Receive(ctx, row); err != nil {
 		return "", fmt.Errorf("storing the event: %w", err)
 	}

@@ -9,7 +9,6 @@ import (
 	"os/user"
 	"path/filepath"
 	"strconv"
-	"time"
 
 	"github.com/pipelinebot/pipelinebot/checkpoints"
 	"github.com/pipelinebot/pipelinebot/checkpoints/sqlite"
@@ -31,6 +30,7 @@ type Desk struct {
 	catalog *flows.Catalog
 	reg     *flows.Registry
 	by      string
+	path    string // of the database
 }
 
 // OpenDesk opens the store for an operator's commands. Close it afterwards.
@@ -53,11 +53,12 @@ func openDesk(ctx context.Context, cfg *config.Config, mode sqlite.Mode) (_ *Des
 	if err != nil {
 		return nil, setup(err)
 	}
-	store, err := sqlite.Open(ctx, sqlite.Options{Path: filepath.Join(cfg.DataDir, databaseFile), Mode: mode})
+	path := filepath.Join(cfg.DataDir, databaseFile)
+	store, err := sqlite.Open(ctx, sqlite.Options{Path: path, Mode: mode})
 	if err != nil {
 		return nil, setup(err)
 	}
-	d := &Desk{Reader: store, store: store, catalog: catalog, reg: reg, by: Operator()}
+	d := &Desk{Reader: store, store: store, catalog: catalog, reg: reg, by: Operator(), path: path}
 	d.engine = engine.New(engine.Options{Store: store, Registry: reg})
 	if mode != sqlite.ReadOnly {
 		q, err := river.New(ctx, river.Options{DB: store.DB()})
@@ -88,29 +89,6 @@ func (d *Desk) Send(ctx context.Context, ev forge.Event) (rowID string, err erro
 	order.By = d.by
 	ev.Order = &order
 	return receive(ctx, d.store, ev)
-}
-
-// note records what the operator did to a run.
-func (d *Desk) note(ctx context.Context, runID, what, why string) error {
-	err := d.store.AddAudit(ctx, checkpoints.AuditLine{RunID: runID, By: d.by, What: what, Why: why, At: clock.Real{}.Now()})
-	if err != nil {
-		return fmt.Errorf("recording what was done to run %s: %w", runID, err)
-	}
-	return nil
-}
-
-// Order sends an operator's command about a run, and records it first: what
-// was asked for is on record even if nothing comes of it.
-func (d *Desk) Order(ctx context.Context, run checkpoints.Run, kind forge.EventKind, order forge.Order, what, why string) (rowID string, err error) {
-	ref, err := forge.IssueRef(run.Repo, run.Issue)
-	if err != nil {
-		return "", fmt.Errorf("run %s: %w", run.ID, err)
-	}
-	if err := d.note(ctx, run.ID, what, why); err != nil {
-		return "", err
-	}
-	order.Run = run.ID
-	return d.Send(ctx, forge.Event{Kind: kind, Issue: ref, Order: &order})
 }
 
 // ErrNotAsked means that neither a run nor a child of it waits for an
@@ -223,15 +201,6 @@ func (d *Desk) EffectParity(ctx context.Context, shadow, real checkpoints.Run) (
 		return nil, err
 	}
 	return engine.EffectParity(a, b), nil
-}
-
-// Prune deletes final runs that are older than age, but for the newest ones.
-func (d *Desk) Prune(ctx context.Context, age time.Duration, keep int) (int, error) {
-	n, err := d.store.Prune(ctx, checkpoints.Retention{Before: clock.Real{}.Now().Add(-age), Keep: keep})
-	if err != nil {
-		return n, fmt.Errorf("pruning runs: %w", err)
-	}
-	return n, nil
 }
 
 // open are the statuses of runs that are not final.

@@ -80,11 +80,8 @@ func (s *shell) manualRun(cfg *config.Config, ref forge.Ref, f runFlags, phased 
 	if label == "" {
 		return forge.Event{}, usage("there is no phase %q: use triage, plan, implement or review", f.phase)
 	}
-	ev := forge.Event{Kind: forge.ManualRun, Issue: ref, Label: label}
-	if f.flow != "" || f.shadow {
-		ev.Order = &forge.Order{By: app.Operator(), Flow: f.flow, Shadow: f.shadow}
-	}
-	return ev, nil
+	order := &forge.Order{By: app.Operator(), Flow: f.flow, Shadow: f.shadow}
+	return forge.Event{Kind: forge.ManualRun, Issue: ref, Label: label, Order: order}, nil
 }
 
 func (s *shell) runIssue(ctx context.Context, cfg *config.Config, ev forge.Event) error {

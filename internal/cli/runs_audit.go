@@ -1,8 +1,11 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -17,17 +20,49 @@ import (
 
 func (s *shell) runsAuditCommand() *cobra.Command {
 	return &cobra.Command{
-		Use: "audit RUN", Short: "Say whether a run can be resumed, and what operators did to it", Args: cobra.ExactArgs(1),
-		Long: "audit compares what a run has frozen with this program and these flows: frozen,\n" +
+		Use: "audit [RUN]", Short: "Say whether a run can be resumed, and what operators did", Args: cobra.MaximumNArgs(1),
+		Long: "Without RUN audit lists what operators asked for lately, with what came of it, and\n" +
+			"what was pruned. With RUN it compares what a run has frozen with this program and these flows: frozen,\n" +
 			"drifted, missing or corrupt; complete or partial; and what follows: resume, repair,\n" +
 			"rebuild or refuse. Nothing is changed.\n\n" +
 			"Exit codes: 0 it can be resumed as it is, 1 it cannot.",
 		RunE: func(c *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return s.withReader(c.Context(), func(r app.Reader, _ *config.Config) error { return s.acts(c.Context(), r) })
+			}
 			return s.withDesk(c.Context(), args[0], app.OpenAudit, func(d *app.Desk, run checkpoints.Run) error {
 				return s.audit(c.Context(), d, run)
 			})
 		},
 	}
+}
+
+// lookedThrough is how many rows of the inbox are searched for what operators
+// did.
+const lookedThrough = 10_000
+
+// acts prints what operators did, oldest first.
+func (s *shell) acts(ctx context.Context, r app.Reader) error {
+	acts, err := app.Acts(ctx, r, lookedThrough)
+	if err != nil {
+		return err
+	}
+	for _, a := range slices.Backward(acts) {
+		if s.json {
+			s.emit(a)
+			continue
+		}
+		about := cmp.Or(strings.TrimSpace(a.Issue+" "+a.Run), "the store")
+		fmt.Fprintf(s.Out, "%s  %s: %s, %s: %s", moment(a.At), orDash(a.By), a.What, about, cmp.Or(a.Decision, "not decided yet"))
+		if a.Why != "" {
+			fmt.Fprintf(s.Out, " (%s)", firstLine(a.Why))
+		}
+		fmt.Fprintln(s.Out)
+	}
+	if len(acts) == 0 && !s.json {
+		fmt.Fprintln(s.Out, "operators did nothing lately")
+	}
+	return nil
 }
 
 func (s *shell) audit(ctx context.Context, d *app.Desk, run checkpoints.Run) error {

@@ -28,15 +28,36 @@ func (s *shell) runsCancelCommand() *cobra.Command {
 		RunE: func(c *cobra.Command, args []string) error {
 			return s.withDesk(c.Context(), args[0], app.OpenDesk, func(d *app.Desk, run checkpoints.Run) error {
 				if err := stillOpen(run); err != nil {
-					return err
+					return refused(c.Context(), d, run, "cancel", err)
 				}
-				row, err := d.Order(c.Context(), run, forge.ManualCancel, forge.Order{}, "cancel", why)
-				return s.decided(c.Context(), d, run, row, err)
+				return s.cancel(c.Context(), d, run, why)
 			})
 		},
 	}
 	c.Flags().StringVar(&why, "why", "", "the reason, for the record")
 	return c
+}
+
+func (s *shell) cancel(ctx context.Context, d *app.Desk, run checkpoints.Run, why string) error {
+	row, err := d.Cancel(ctx, run, why)
+	if err != nil || row != "" {
+		return s.decided(ctx, d, run, row, err)
+	}
+	if s.json {
+		s.emit(map[string]any{"run": run.ID, "event": "", "decision": "cancel", "why": "nobody had claimed the run", "daemon": false})
+		return nil
+	}
+	fmt.Fprintf(s.Out, "cancel: run %s ends; no daemon is running, the next `pipelinebot serve` saves its work and puts the labels right\n", run.ID)
+	return nil
+}
+
+// refused records on the run that what was asked for cannot be done, and
+// passes the reason on.
+func refused(ctx context.Context, d *app.Desk, run checkpoints.Run, what string, why error) error {
+	if !classified(why) {
+		return why // nobody has refused, something broke
+	}
+	return errors.Join(why, d.Refused(ctx, run, what, why))
 }
 
 func (s *shell) runsResumeCommand() *cobra.Command {
@@ -55,10 +76,10 @@ func (s *shell) runsResumeCommand() *cobra.Command {
 					return s.fork(c.Context(), d, run, from, nil)
 				}
 				if err := stillOpen(run); err != nil {
-					return err
+					return refused(c.Context(), d, run, "resume", err)
 				}
 				if err := s.checkDrift(c.Context(), d, run, accept); err != nil {
-					return err
+					return refused(c.Context(), d, run, "resume", err)
 				}
 				row, err := d.Order(c.Context(), run, forge.ManualResume, forge.Order{}, "resume", "")
 				return s.decided(c.Context(), d, run, row, err)
@@ -147,6 +168,18 @@ func settings(set []string) (map[string]json.RawMessage, error) {
 }
 
 func (s *shell) fork(ctx context.Context, d *app.Desk, run checkpoints.Run, from string, edits map[string]json.RawMessage) error {
+	if err := forkable(ctx, d, run, from, edits); err != nil {
+		return refused(ctx, d, run, "fork", err)
+	}
+	why := "from " + from
+	for key, value := range edits {
+		why += fmt.Sprintf(", %s=%s", key, value)
+	}
+	row, err := d.Order(ctx, run, forge.ManualFork, forge.Order{Node: from, Set: edits}, "fork", why)
+	return s.decided(ctx, d, run, row, err)
+}
+
+func forkable(ctx context.Context, d *app.Desk, run checkpoints.Run, from string, edits map[string]json.RawMessage) error {
 	switch {
 	case run.Parent != "":
 		return usage("run %s is a child: fork its parent, run %s, from the node %s", run.ID, run.Parent, run.ParentNode)
@@ -156,12 +189,7 @@ func (s *shell) fork(ctx context.Context, d *app.Desk, run checkpoints.Run, from
 	if err := d.CheckFork(ctx, run, from, edits); err != nil {
 		return usage("%v", err)
 	}
-	why := "from " + from
-	for key, value := range edits {
-		why += fmt.Sprintf(", %s=%s", key, value)
-	}
-	row, err := d.Order(ctx, run, forge.ManualFork, forge.Order{Node: from, Set: edits}, "fork", why)
-	return s.decided(ctx, d, run, row, err)
+	return nil
 }
 
 func (s *shell) runsAnswerCommand(use string, yes bool) *cobra.Command {
@@ -177,11 +205,11 @@ func (s *shell) runsAnswerCommand(use string, yes bool) *cobra.Command {
 		RunE: func(c *cobra.Command, args []string) error {
 			return s.withDesk(c.Context(), args[0], app.OpenDesk, func(d *app.Desk, run checkpoints.Run) error {
 				if err := stillOpen(run); err != nil {
-					return err
+					return refused(c.Context(), d, run, use, err)
 				}
 				asked, err := d.Asked(c.Context(), run)
 				if errors.Is(err, app.ErrNotAsked) {
-					return said("%v", err)
+					return refused(c.Context(), d, run, use, said("%v", err))
 				}
 				if err != nil {
 					return err
@@ -212,21 +240,31 @@ func stillOpen(run checkpoints.Run) error {
 
 // decided says what became of an operator's command when a daemon is there to
 // decide.
-func (s *shell) decided(ctx context.Context, r app.Reader, run checkpoints.Run, row string, err error) error {
+func (s *shell) decided(ctx context.Context, d *app.Desk, run checkpoints.Run, row string, err error) error {
 	if err != nil {
 		return err
 	}
-	got, err := app.AwaitDecision(ctx, r, row, decisionTime)
+	served, err := d.Served()
+	if err != nil {
+		return err
+	}
+	limit := decisionTime
+	if !served {
+		limit = 0 // nobody is there to decide
+	}
+	got, err := app.AwaitDecision(ctx, d, row, limit)
 	if err != nil {
 		return err
 	}
 	if s.json {
-		s.emit(map[string]any{"run": run.ID, "event": row, "decision": got.Decision, "why": got.Explanation})
+		s.emit(map[string]any{"run": run.ID, "event": row, "decision": got.Decision, "why": got.Explanation, "daemon": served})
 	}
-	switch d := labels.Action(got.Decision); {
-	case d == labels.Ignore, d == labels.Refuse:
+	switch what := labels.Action(got.Decision); {
+	case what == labels.Ignore, what == labels.Refuse:
 		return said("%s: %s", got.Decision, got.Explanation)
 	case s.json:
+	case got.Decision == "" && !served:
+		fmt.Fprintf(s.Out, "noted as %s; no daemon is running, the next `pipelinebot serve` carries it out\n", row)
 	case got.Decision == "":
 		fmt.Fprintf(s.Out, "noted as %s; a running `pipelinebot serve` carries it out\n", row)
 	default:

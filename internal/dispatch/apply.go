@@ -152,10 +152,18 @@ func (d *Dispatcher) start(ctx context.Context, source string, in labels.Input, 
 	case errors.Is(err, checkpoints.ErrConflict) && req.Concurrency != "" && run.Concurrency == req.Concurrency && !labels.Same(run.Key, req.Key):
 		return d.rejected(dec, run), nil
 	case errors.Is(err, checkpoints.ErrConflict):
+		if run.Trigger == source { // this row has started it, before a crash
+			if err := d.noteStart(ctx, run, in.Event); err != nil {
+				return dec, err
+			}
+		}
 		dec.Why = "run " + run.ID + " covers this already"
 		return dec, errCovered
 	case err != nil:
 		return dec, fmt.Errorf("starting the run: %w", err)
+	}
+	if err := d.noteStart(ctx, run, in.Event); err != nil {
+		return dec, err
 	}
 	if run.Replaces != "" {
 		if err := d.Interrupter.End(ctx, run.Replaces, checkpoints.ReplacedBy(run.ID)); err != nil {

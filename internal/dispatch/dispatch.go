@@ -38,6 +38,7 @@ type Store interface {
 	checkpoints.Effects
 	checkpoints.Stops
 	checkpoints.Inbox
+	checkpoints.Records
 }
 
 // Starts builds the start of a run; handoff.Builder is one.
@@ -100,6 +101,9 @@ func (d *Dispatcher) Handle(ctx context.Context, rowID string) error {
 	if row.Decision != "" {
 		return nil
 	}
+	if row.Kind == string(Prune) {
+		return d.close(ctx, rowID, Done, "recorded") // whoever did it says what came of it
+	}
 	var ev forge.Event
 	if err := json.Unmarshal(row.Body, &ev); err != nil {
 		return d.close(ctx, rowID, "unreadable", "the row cannot be decoded: "+err.Error())
@@ -130,6 +134,9 @@ func (d *Dispatcher) Handle(ctx context.Context, rowID string) error {
 	if err != nil {
 		return d.postpone(ctx, row, fmt.Errorf("applying %s to %s: %w", decision.Action, ev.Issue, err))
 	}
+	if err := d.noteRefusal(ctx, ev, string(decision.Action), decision.Why); err != nil {
+		return d.postpone(ctx, row, err)
+	}
 	log.InfoContext(ctx, "event decided", "event", string(ev.Kind), "label", ev.Label, "rule", decision.Rule,
 		"action", string(decision.Action), "why", decision.Why)
 	return d.close(ctx, rowID, string(decision.Action), decision.Why)
@@ -142,8 +149,11 @@ func (d *Dispatcher) close(ctx context.Context, rowID, decision, why string) err
 	return nil
 }
 
-// giveUp is how long a row is tried again.
-const giveUp = 24 * time.Hour
+// giveUp is how long a row is tried again; failed is its decision then.
+const (
+	giveUp = 24 * time.Hour
+	failed = "failed"
+)
 
 // postpone leaves a row pending for the next sweep, or closes it when it was
 // tried for a day.
@@ -151,7 +161,11 @@ func (d *Dispatcher) postpone(ctx context.Context, row checkpoints.InboxEvent, c
 	if d.Clock.Now().Sub(row.At) < giveUp {
 		return cause
 	}
-	return errors.Join(cause, d.close(ctx, row.ID, "failed", cause.Error()))
+	var ev forge.Event
+	if json.Unmarshal(row.Body, &ev) == nil {
+		cause = errors.Join(cause, d.noteRefusal(ctx, ev, failed, cause.Error()))
+	}
+	return errors.Join(cause, d.close(ctx, row.ID, failed, cause.Error()))
 }
 
 // decide gathers what the machine needs. The actor's permission is asked only
