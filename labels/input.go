@@ -18,6 +18,9 @@ type Input struct {
 	// Approval is the run of the issue, or of one of its children, that waits
 	// at an approval node; nil when none does.
 	Approval *Approval
+	// Asks is the child of the issue's runs that waits for an answer longest,
+	// "" when none does.
+	Asks string
 	// Stopped says that a stop is latched for the issue or its repository.
 	Stopped bool
 }

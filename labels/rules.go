@@ -165,23 +165,27 @@ func commandRules() []Rule {
 			},
 		},
 		{
-			Name: "answer", When: "a person comments while the run waits for an answer, or is about to", Then: "hand the answer to the run, at once or later",
+			Name: "answer", When: "a person comments while the run, or a child of it, waits for an answer, or the run is about to", Then: "hand the answer to the run, at once or later",
 			match: func(_ Machine, in Input) bool {
 				return in.Event.Kind == forge.Commented && in.Event.Comment != nil &&
-					(awaits(in, "answer") || (open(in) && in.Run.Phase == Triage && in.Run.Status != "waiting"))
+					(awaits(in, "answer") || in.Asks != "" || (open(in) && in.Run.Phase == Triage && in.Run.Status != "waiting"))
 			},
 			decide: func(m Machine, in Input) Decision {
-				if !awaits(in, "answer") {
+				if !awaits(in, "answer") && in.Asks == "" {
 					return Decision{Action: Later, Why: "triage may be about to ask"}
 				}
 				author := in.Actor.ID != 0 && in.Actor.ID == in.Issue.Author.ID
 				if !author && !may(in, m.Policy.Answer) {
 					return ignore("only the issue's author or somebody with the %s permission can answer", m.Policy.Answer)
 				}
-				return Decision{
+				d := Decision{
 					Action: Deliver, Deliver: "answer", Why: "@" + in.Actor.Login + " answered",
 					Data: map[string]any{"by": in.Actor.Login, "comment": in.Event.Comment.ID},
 				}
+				if !awaits(in, "answer") {
+					d.Run = in.Asks
+				}
+				return d
 			},
 		},
 	}

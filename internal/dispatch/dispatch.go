@@ -239,7 +239,7 @@ func (d *Dispatcher) input(ctx context.Context, ev forge.Event) (labels.Input, e
 	if in.Run, err = d.openRun(ctx, ev); err != nil {
 		return in, err
 	}
-	if in.Approval, err = d.approval(ctx, in.Event); err != nil {
+	if in.Approval, in.Asks, err = d.waiting(ctx, in.Event); err != nil {
 		return in, err
 	}
 	_, in.Stopped, err = d.Store.StopFor(ctx, ev.Issue.Repo.String(), ev.Issue.Number)

@@ -87,6 +87,46 @@ func TestApprovalReachesChild(t *testing.T) {
 	}
 }
 
+// A comment answers the child that has waited for an answer longest, as it
+// answers the issue's own run, which goes first.
+//
+// Covers: BL5, BL6.
+func TestAnswerReachesChild(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, labels.Default().Implement)
+	root, _ := w.run(7, labels.Implement, checkpoints.Waiting, "child/x")
+	first := w.child(root, "1", checkpoints.Waiting, "answer")
+	second := w.child(root, "2", checkpoints.Waiting, "answer")
+	tom := forge.Actor{ID: 9, Login: "tom"} // may only read, and is not the author
+	if row := w.decided(said(tom, 90, "Blue.")); row.Decision != "ignore" || !strings.Contains(row.Explanation, "only the issue's author") {
+		t.Errorf("a reader: %s, %s", row.Decision, row.Explanation)
+	}
+	for range 2 { // told twice
+		if row := w.decided(said(rob(), 91, "Red.")); row.Decision != "deliver" {
+			t.Fatalf("decision %s: %s", row.Decision, row.Explanation)
+		}
+	}
+	ev, err := w.store.Pending(t.Context(), first.ID, "answer")
+	if err != nil || string(ev.Data) != `{"by":"rob","comment":91}` {
+		t.Errorf("the child got %s, %v", ev.Data, err)
+	}
+	if w.get(first.ID).Status != checkpoints.Ready || w.get(second.ID).Status != checkpoints.Waiting || w.get(root.ID).Status != checkpoints.Waiting {
+		t.Error("not the first child alone was woken")
+	}
+	// A command is no answer.
+	if row := w.decided(said(ada(), 92, "/pipeline approve")); row.Decision != "refuse" || w.get(second.ID).Status != checkpoints.Waiting {
+		t.Errorf("a command: %s, %s", row.Decision, row.Explanation)
+	}
+	// The issue's own run goes first.
+	w = newWorld(t, labels.Default().Triage)
+	root, _ = w.run(7, labels.Triage, checkpoints.Waiting, "answer")
+	child := w.child(root, "1", checkpoints.Waiting, "answer")
+	w.decided(said(rob(), 93, "Green."))
+	if w.get(root.ID).Status != checkpoints.Ready || w.get(child.ID).Status != checkpoints.Waiting {
+		t.Error("the child was answered before its parent")
+	}
+}
+
 // Children do not stand for the issue's run, which decides what labels mean.
 func TestChildIsNotTheIssuesRun(t *testing.T) {
 	t.Parallel()

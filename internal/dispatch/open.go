@@ -79,29 +79,31 @@ func (d *Dispatcher) open(ctx context.Context, ref forge.Ref) ([]checkpoints.Run
 	return runs, nil
 }
 
-// approval is the run of the issue that has waited longest at an approval
-// node, its children included; nil when none does. A shadow run asks nobody
-// but operators.
-func (d *Dispatcher) approval(ctx context.Context, ev forge.Event) (*labels.Approval, error) {
+// waiting is what a comment can be for beside the issue's run itself: the run
+// of the issue that has waited longest at an approval node, its children
+// included, when it is a command; else the child that has waited longest for
+// an answer. A shadow run asks nobody but operators.
+func (d *Dispatcher) waiting(ctx context.Context, ev forge.Event) (*labels.Approval, string, error) {
 	if ev.Kind != forge.Commented {
-		return nil, nil
+		return nil, "", nil
 	}
-	if _, ok := labels.ParseCommand(commentOf(ev)); !ok {
-		return nil, nil
-	}
+	_, command := labels.ParseCommand(commentOf(ev))
 	runs, err := d.open(ctx, ev.Issue)
 	if err != nil {
-		return nil, err
+		return nil, "", err
 	}
 	for _, r := range slices.Backward(runs) {
 		if r.Status != checkpoints.Waiting || r.Mode == checkpoints.ModeShadow {
 			continue
 		}
-		if approvers, ok := d.Flows.Approvers(r); ok {
-			return &labels.Approval{Run: r.ID, Flow: r.Flow, Approvers: approvers}, nil
+		if !command && r.Parent != "" && r.Wait.Awaits("answer") {
+			return nil, r.ID, nil
+		}
+		if approvers, ok := d.Flows.Approvers(r); command && ok {
+			return &labels.Approval{Run: r.ID, Flow: r.Flow, Approvers: approvers}, "", nil
 		}
 	}
-	return nil, nil
+	return nil, "", nil
 }
 
 func commentOf(ev forge.Event) string {
