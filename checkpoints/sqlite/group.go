@@ -124,9 +124,14 @@ func (g *group) take() []*op {
 	return batch
 }
 
-// fail finishes all ops that wait.
+// fail finishes all ops that wait now. Those that come while it does have a
+// transaction of their own to begin.
 func (g *group) fail(err error) {
-	for _, o := range g.take() {
+	g.mu.Lock()
+	all := g.waiting
+	g.waiting = nil
+	g.mu.Unlock()
+	for _, o := range all {
 		o.finish(err)
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -255,6 +256,33 @@ func TestCloseWithWaitingCalls(t *testing.T) {
 		}
 	}
 	_ = holder.Rollback()
+}
+
+// A transaction that cannot begin ends all calls that wait for it, however
+// many share one.
+func TestFailEndsAllThatWait(t *testing.T) {
+	t.Parallel()
+	var g group
+	boom := errors.New("boom")
+	ops := make([]*op, 2*most+1)
+	for i := range ops {
+		ops[i] = &op{done: make(chan struct{})}
+	}
+	g.waiting = slices.Clone(ops)
+	g.fail(boom)
+	for i, o := range ops {
+		select {
+		case <-o.done:
+		default:
+			t.Fatalf("call %d waits on", i)
+		}
+		if !errors.Is(o.err, boom) {
+			t.Fatalf("call %d: %v", i, o.err)
+		}
+	}
+	if g.more() {
+		t.Error("calls wait still")
+	}
 }
 
 // Whatever the order in which 16 runs meet in transactions, each run's nodes
