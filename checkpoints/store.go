@@ -142,10 +142,10 @@ type Runs interface {
 	// Actions and appends an audit line, in one transaction. The definition
 	// stays. ErrBusy when the run is claimed, ErrConflict when it is over.
 	Accept(ctx context.Context, runID string, actions map[string]string, by string) error
-	// Prune deletes final runs with all that hangs on them, children after
-	// their parents, and returns how many; and inbox rows. What runs have
-	// cost, their triggers and the versions of flows stay. So as to hold
-	// nobody up it may take several transactions: with an error it returns
+	// Prune deletes final runs with all that hangs on them (EffectsOf
+	// included), children after their parents, and returns how many; and inbox
+	// rows. What runs have cost, their triggers, the effects of issues and the
+	// versions of flows stay. So as to hold nobody up it may take several transactions: with an error it returns
 	// how many runs it has deleted before.
 	Prune(ctx context.Context, r Retention) (int, error)
 }
@@ -223,7 +223,8 @@ type Ledger interface {
 	Spent(ctx context.Context, runID, repo string, issue int, since time.Time) (run, issueTotal, day Usage, err error)
 }
 
-// Effects is what was already done in the outside world.
+// Effects is what was already done in the outside world. A key that begins
+// with one of EffectsOf a run is deleted with the run; others stay for ever.
 type Effects interface {
 	// Effect returns the recorded value of a done effect. ErrNotFound.
 	Effect(ctx context.Context, key string) (json.RawMessage, error)

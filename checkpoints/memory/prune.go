@@ -2,14 +2,17 @@ package memory
 
 import (
 	"context"
+	"encoding/json"
+	"maps"
 	"slices"
+	"strings"
 
 	"github.com/pipelinebot/pipelinebot/checkpoints"
 )
 
-// Prune implements checkpoints.Runs. What the runs cost and their triggers
-// stay: the limits of an issue and of a day must not be refilled, and a
-// trigger is used for ever.
+// Prune implements checkpoints.Runs. What the runs cost, their triggers and
+// the effects of their issues stay: the limits of an issue and of a day must
+// not be refilled, and a trigger is used for ever.
 func (s *Store) Prune(ctx context.Context, ret checkpoints.Retention) (n int, err error) {
 	err = s.do(ctx, func(c *call) error {
 		kept := c.newest(ret.Keep)
@@ -22,6 +25,7 @@ func (s *Store) Prune(ctx context.Context, ret checkpoints.Retention) (n int, er
 				}
 				delete(c.runs, r.ID)
 				delete(c.audits, r.ID)
+				c.forget(r.ID)
 				c.children[r.Parent] = slices.DeleteFunc(c.children[r.Parent], func(child *run) bool { return child == r })
 				if len(c.children[r.Parent]) == 0 {
 					delete(c.children, r.Parent)
@@ -36,6 +40,13 @@ func (s *Store) Prune(ctx context.Context, ret checkpoints.Retention) (n int, er
 		return nil
 	})
 	return n, err
+}
+
+// forget deletes the effects of a run.
+func (c *call) forget(id string) {
+	for _, prefix := range checkpoints.EffectsOf(id) {
+		maps.DeleteFunc(c.effects, func(key string, _ json.RawMessage) bool { return strings.HasPrefix(key, prefix) })
+	}
 }
 
 // newest are the n newest final runs without a parent.

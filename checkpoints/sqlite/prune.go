@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"strings"
 
 	"github.com/pipelinebot/pipelinebot/checkpoints"
 )
@@ -14,9 +15,9 @@ import (
 // write in between.
 const pruned = 500
 
-// Prune implements checkpoints.Runs. What the runs cost and their triggers
-// stay: the limits of an issue and of a day must not be refilled, and a
-// trigger is used for ever.
+// Prune implements checkpoints.Runs. What the runs cost, their triggers and
+// the effects of their issues stay: the limits of an issue and of a day must
+// not be refilled, and a trigger is used for ever.
 func (s *Store) Prune(ctx context.Context, ret checkpoints.Retention) (n int, err error) {
 	before := ret.Before.UnixMicro()
 	kept := row{at: math.MaxInt64}
@@ -52,14 +53,21 @@ func (s *Store) Prune(ctx context.Context, ret checkpoints.Retention) (n int, er
 	return n, nil
 }
 
-// deleteRuns deletes some of the runs that may go, and their nodes; all else
-// that hangs on them goes by itself. Children go when their parents have gone.
+// over is a run that may go.
+type over struct {
+	n  int64
+	id string
+}
+
+// deleteRuns deletes some of the runs that may go, their nodes and effects; all
+// else that hangs on them goes by itself. Children go when their parents have
+// gone.
 func (t *tx) deleteRuns(before int64, kept row) (n int, err error) {
-	scan := func(s scanner) (n int64, err error) {
-		err = s.Scan(&n)
-		return n, err
+	scan := func(s scanner) (r over, err error) {
+		err = s.Scan(&r.n, &r.id)
+		return r, err
 	}
-	gone, err := collect(t.ctx, t, scan, `SELECT n FROM runs
+	gone, err := collect(t.ctx, t, scan, `SELECT n, id FROM runs
 		WHERE final_at > 0 AND final_at < ?1 AND (parent <> '' OR (final_at, n) < (?2, ?3))
 			AND NOT EXISTS (SELECT 1 FROM runs p WHERE p.id = runs.parent) LIMIT ?4`, before, kept.at, kept.n, pruned)
 	if err != nil {
@@ -67,11 +75,18 @@ func (t *tx) deleteRuns(before int64, kept row) (n int, err error) {
 	}
 	for _, run := range gone {
 		_, err := t.exec(`DELETE FROM history WHERE n IN (WITH RECURSIVE chain (n) AS (SELECT last FROM runs WHERE n = ?`+chain+`
-			SELECT n FROM chain)`, run)
+			SELECT n FROM chain)`, run.n)
 		if err != nil {
 			return 0, err
 		}
-		if err := t.exec1(`DELETE FROM runs WHERE n = ?`, run); err != nil {
+		for _, prefix := range checkpoints.EffectsOf(run.id) {
+			// All keys with the prefix, which ends with a slash: a range of the
+			// primary key.
+			if _, err := t.exec(`DELETE FROM effects WHERE key >= ? AND key < ?`, prefix, strings.TrimSuffix(prefix, "/")+"0"); err != nil {
+				return 0, err
+			}
+		}
+		if err := t.exec1(`DELETE FROM runs WHERE n = ?`, run.n); err != nil {
 			return 0, err
 		}
 	}

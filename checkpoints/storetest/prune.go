@@ -2,6 +2,7 @@ package storetest
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/pipelinebot/pipelinebot/checkpoints"
@@ -63,6 +64,29 @@ func retentionCases() map[string]func(*fixture) {
 			f.ok(err)
 			f.same(len(versions), 1) // what ran once can be read for ever
 			f.same(string(versions[0].Definition), "d")
+		},
+		"effects of a run go with it, those of an issue stay": func(f *fixture) {
+			old := f.final("old")
+			f.clk.Advance(time.Hour)
+			cut := f.clk.Now()
+			young := f.final("young")
+			gone := []string{"run/" + old.ID + "/a/1", "run/" + old.ID + "/a/1/.visit", "run/" + old.ID + "/a/.cache/0", "shadow/run/" + old.ID + "/a/1/pull", "run/" + old.ID + "/\u00ff"}
+			kept := []string{
+				"/issue/acme/widgets#7/status", "shadow//issue/acme/widgets#7/status", "run/" + young.ID + "/a/1",
+				"shadow/run/" + young.ID + "/a/1", "run/" + old.ID, "run/" + old.ID + "0/a/1", "run/" + old.ID + "./a/1",
+			}
+			for _, key := range slices.Concat(gone, kept) {
+				f.ok(f.RecordEffect(f.ctx, key, nil))
+			}
+			prune(f, cut, 0, 1)
+			for _, key := range gone {
+				_, err := f.Effect(f.ctx, key)
+				f.is(err, checkpoints.ErrNotFound)
+			}
+			for _, key := range kept {
+				_, err := f.Effect(f.ctx, key)
+				f.ok(err)
+			}
 		},
 		"decided inbox rows": func(f *fixture) {
 			receive := func(id, key string, want bool) {

@@ -61,7 +61,7 @@ func (e *Engine) traceVisit(ctx context.Context, all []TracedEffect, run *checkp
 	for _, name := range names {
 		key := effectKey(visit, name)
 		if run.Mode == checkpoints.ModeShadow {
-			key = shadowKey(key)
+			key = checkpoints.ShadowKey(key)
 		}
 		value, err := e.Store.Effect(ctx, key)
 		if errors.Is(err, checkpoints.ErrNotFound) {

@@ -8,9 +8,6 @@ import (
 	"github.com/pipelinebot/pipelinebot/checkpoints"
 )
 
-// shadowKey is where a shadow run's intention is recorded.
-func shadowKey(key string) string { return "shadow/" + key }
-
 // intend is an effect of a shadow run: it looks, and never does. What it finds,
 // or null, is recorded as what it intended, and returned.
 func (e *effects) intend(ctx context.Context, key string, find checkpoints.Find) (json.RawMessage, error) {
@@ -27,7 +24,7 @@ func (e *effects) intend(ctx context.Context, key string, find checkpoints.Find)
 	if err := e.open(); err != nil {
 		return nil, fmt.Errorf("effect %s: %w", key, err)
 	}
-	if err := (watched{e.c.w, e.c.w.e.Store}).RecordEffect(ctx, shadowKey(key), value); err != nil {
+	if err := (watched{e.c.w, e.c.w.e.Store}).RecordEffect(ctx, checkpoints.ShadowKey(key), value); err != nil {
 		return nil, fmt.Errorf("recording the intended effect %s: %w", key, err)
 	}
 	return value, nil
