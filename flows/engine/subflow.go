@@ -103,28 +103,15 @@ func hasEnded(child checkpoints.Run) bool {
 func endOf(child checkpoints.Run) childEnd {
 	end := childEnd{Status: child.Status, Result: child.Result, Code: child.Code, Reason: child.Reason, State: child.State}
 	if !child.Status.Final() {
-		switch child.Result {
-		case resultError:
-			end.Status = checkpoints.Failed
-		case resultCancelled:
-			end.Status = checkpoints.Cancelled
-		default:
-			end.Status = checkpoints.Done
-		}
+		end.Status = StatusOf(child.Result)
 	}
 	return end
 }
 
-// Results that the engine gives to runs that no sink has ended.
-const (
-	resultError     = "error"
-	resultCancelled = "cancelled"
-)
-
 // childResult is ok when the child has ended by itself, with a result of its
 // own; only then the parent takes something from it.
 func childResult(node *planned, end childEnd) result {
-	if end.Status != checkpoints.Done || end.Result == resultError || end.Result == resultCancelled {
+	if end.Status != checkpoints.Done || StatusOf(end.Result) != checkpoints.Done {
 		return result{outcome: flows.Failed, code: "child-failed", err: fmt.Errorf("flow %s: %s (%s): %s", node.Child, end.Result, orNone(end.Code), orNone(end.Reason))}
 	}
 	state, err := flows.DecodeState(end.State)

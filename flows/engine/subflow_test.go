@@ -117,14 +117,7 @@ func (w *world) final(id string) {
 		w.clock.Advance(2 * time.Hour)
 	}
 	run, lease := w.claim(id)
-	final := checkpoints.Done
-	switch run.Result {
-	case "error":
-		final = checkpoints.Failed
-	case "cancelled":
-		final = checkpoints.Cancelled
-	}
-	if _, err := w.memory.Finish(w.t.Context(), lease, final, nil); err != nil {
+	if _, err := w.memory.Finish(w.t.Context(), lease, engine.StatusOf(run.Result), nil); err != nil {
 		w.t.Fatal(err)
 	}
 }
@@ -193,6 +186,35 @@ func TestSubflowFails(t *testing.T) {
 		}
 		if rec := w.history(id)[1]; rec.Outcome != want || name != "timeout" && !strings.Contains(rec.Note, name) {
 			t.Errorf("%s: record = %+v", name, rec)
+		}
+	}
+}
+
+// A child that was closed is no success, whether the parent hears of its end
+// from the event or reads it in the child's row, final or about to be.
+func TestSubflowClosed(t *testing.T) {
+	t.Parallel()
+	for name, tells := range map[string]func(*world, string){
+		"event":      func(w *world, child string) { w.finish(child) },
+		"row":        func(w *world, child string) { w.final(child) },
+		"ending row": func(*world, string) {},
+	} {
+		w := newWorld(t, map[string]action{"a": sets("n", 7)})
+		id := w.begin(parentFlow(waits))
+		child, err := w.memory.Start(t.Context(), checkpoints.StartReq{Key: id + ":ticket:ticket:7", Parent: id, ParentNode: "sub", Entry: "work"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := w.memory.Cancel(t.Context(), child.ID, checkpoints.Ended{Result: "closed", Code: "issue-closed", Reason: "by ann"}); err != nil {
+			t.Fatal(err)
+		}
+		tells(w, child.ID)
+		w.want(w.walk(id), "ended needs_human: a sub done")
+		if rec := w.history(id)[1]; rec.Outcome != "failed" || !strings.Contains(rec.Note, "closed (issue-closed)") {
+			t.Errorf("%s: record = %+v", name, rec)
+		}
+		if got := w.get(child.ID).Status; got != checkpoints.Cancelled && name != "ending row" {
+			t.Errorf("%s: child is %s", name, got)
 		}
 	}
 }

@@ -232,13 +232,6 @@ func (p *player) walk(ctx context.Context, run checkpoints.Run) error {
 }
 
 func (p *player) finish(ctx context.Context, out engine.Outcome, lease checkpoints.Lease) error {
-	final := checkpoints.Done
-	switch out.Result {
-	case "error":
-		final = checkpoints.Failed
-	case "cancelled":
-		final = checkpoints.Cancelled
-	}
 	run, err := p.store.Get(ctx, lease.RunID)
 	if err != nil {
 		return fmt.Errorf("reading run %s: %w", lease.RunID, err)
@@ -249,7 +242,7 @@ func (p *player) finish(ctx context.Context, out engine.Outcome, lease checkpoin
 	if err := p.tellParent(ctx, run); err != nil {
 		return err
 	}
-	if _, err := p.store.Finish(ctx, lease, final, nil); err != nil {
+	if _, err := p.store.Finish(ctx, lease, engine.StatusOf(out.Result), nil); err != nil {
 		return fmt.Errorf("finishing run %s: %w", run.Key, err)
 	}
 	return nil

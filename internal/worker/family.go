@@ -7,6 +7,7 @@ import (
 	"log/slog"
 
 	"github.com/pipelinebot/pipelinebot/checkpoints"
+	"github.com/pipelinebot/pipelinebot/flows/engine"
 	"github.com/pipelinebot/pipelinebot/internal/report"
 	"github.com/pipelinebot/pipelinebot/labels"
 )
@@ -94,7 +95,7 @@ func (w *Worker) finishChild(ctx context.Context, log *slog.Logger, run checkpoi
 
 // finishPlain ends a run that no label follows: a child, or a shadow run.
 func (w *Worker) finishPlain(ctx context.Context, log *slog.Logger, run checkpoints.Run, l checkpoints.Lease) error {
-	final := finalStatus(run.Result)
+	final := engine.StatusOf(run.Result)
 	if _, err := w.Store.Finish(ctx, l, final, nil); err != nil {
 		return fmt.Errorf("finishing run %s: %w", run.ID, err)
 	}

@@ -52,6 +52,21 @@ func TestChildEnds(t *testing.T) {
 	w.want(root.ID, checkpoints.Ready, "", "")
 }
 
+// A child that is closed is cancelled, as its parent is told.
+func TestChildIsClosed(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, labels.Default().Plan)
+	child := w.child(w.start(labels.Plan), "1", "")
+	w.ends("closed")
+	if err := w.handle(child.ID); err != nil {
+		t.Fatal(err)
+	}
+	w.want(child.ID, checkpoints.Cancelled, "closed", "")
+	if diff := cmp.Diff([]string{"closed cancelled"}, w.ended); diff != "" {
+		t.Errorf("ended (-want +got):\n%s", diff)
+	}
+}
+
 // A child works under the label of its root's phase.
 func TestChildWithoutLabel(t *testing.T) {
 	t.Parallel()

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/pipelinebot/pipelinebot/checkpoints"
+	"github.com/pipelinebot/pipelinebot/flows/engine"
 	"github.com/pipelinebot/pipelinebot/internal/forge"
 	"github.com/pipelinebot/pipelinebot/internal/handoff"
 	"github.com/pipelinebot/pipelinebot/internal/report"
@@ -46,7 +47,7 @@ func (w *Worker) finish(ctx context.Context, log *slog.Logger, run checkpoints.R
 		}
 	}
 	w.post(ctx, log, run, report.Ended)
-	final := finalStatus(run.Result)
+	final := engine.StatusOf(run.Result)
 	started, err := w.Store.Finish(ctx, l, final, next)
 	if errors.Is(err, checkpoints.ErrConflict) && started != nil {
 		if next.Concurrency != "" && started.Concurrency == next.Concurrency && !labels.Same(started.Key, next.Key) {
@@ -96,16 +97,6 @@ func phaseOf(next *checkpoints.StartReq) string {
 	return next.Phase
 }
 
-func finalStatus(result string) checkpoints.Status {
-	switch result {
-	case "error":
-		return checkpoints.Failed
-	case "cancelled", "closed":
-		return checkpoints.Cancelled
-	}
-	return checkpoints.Done
-}
-
 // settle reads the issue once more, decides where the phase leads, and changes
 // the labels. run's result is changed where the phase does not end as its flow
 // said.
@@ -119,7 +110,7 @@ func (w *Worker) settle(ctx context.Context, log *slog.Logger, run *checkpoints.
 	if err != nil && !gone {
 		return nil, fmt.Errorf("reading %s: %w", ref, err)
 	}
-	if gone && finalStatus(run.Result) != checkpoints.Cancelled && run.Code != codeRepositoryGone {
+	if gone && engine.StatusOf(run.Result) != checkpoints.Cancelled && run.Code != codeRepositoryGone {
 		if err := w.findRepository(ctx, log, ref.Repo, run); err != nil {
 			return nil, err
 		}
