@@ -9,7 +9,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/pipelinebot/pipelinebot/checkpoints"
 	"github.com/pipelinebot/pipelinebot/flows"
 	"github.com/pipelinebot/pipelinebot/flows/templates"
 	"github.com/pipelinebot/pipelinebot/internal/app"
@@ -145,37 +144,4 @@ func (s *flowShell) diffCommand() *cobra.Command {
 			return nil
 		},
 	}
-}
-
-func (s *flowShell) adoptCommand() *cobra.Command {
-	var from, name string
-	var force bool
-	c := &cobra.Command{
-		Use: "adopt --from RUN --name NAME", Short: "Make a flow of your own of what a run ran", Args: cobra.NoArgs,
-		Long: "adopt writes the definition that a run has frozen into the flows folder, under a\n" +
-			"new name, with a note on the run that it comes from and the versions of its actions.",
-		RunE: func(c *cobra.Command, _ []string) error {
-			if from == "" || name == "" {
-				return usage("--from and --name are needed")
-			}
-			if err := flowops.CheckName(name); err != nil {
-				return usage("%v", err)
-			}
-			return s.withDesk(c.Context(), from, app.OpenAudit, func(d *app.Desk, run checkpoints.Run) error {
-				history, err := d.History(c.Context(), run.ID)
-				if err != nil {
-					return fmt.Errorf("reading the nodes of run %s: %w", run.ID, err)
-				}
-				src, err := flowops.Adopt(flowops.Record{Run: run, History: history}, name)
-				if err != nil {
-					return said("%v", err)
-				}
-				return s.write(name, src, force)
-			})
-		},
-	}
-	c.Flags().StringVar(&from, "from", "", "the run")
-	c.Flags().StringVar(&name, "name", "", "the new flow's name")
-	c.Flags().BoolVar(&force, "force", false, "write over a flow of that name")
-	return c
 }

@@ -10,6 +10,8 @@ import (
 	"strings"
 
 	"go.yaml.in/yaml/v3"
+
+	"github.com/pipelinebot/pipelinebot/checkpoints"
 )
 
 // ErrNothing means that a run has completed nothing that could be adopted.
@@ -25,35 +27,67 @@ func CheckName(name string) error {
 	return nil
 }
 
-// Adopt is a flow file, called name, of what a run ran: its frozen definition,
-// with all defaults and children written out. Where it comes from, and with
-// which versions of the actions it ran, is told in a comment; it is taken from
-// the run and from nobody's word.
-func Adopt(r Record, name string) ([]byte, error) {
+// AdoptWhole is a flow file, called name, of the definition that a run has
+// frozen, with all defaults and children written out. Where it comes from, and
+// with which versions of the actions it ran, is told in a comment; it is taken
+// from the run and from nobody's word.
+func AdoptWhole(r Record, name string) ([]byte, error) {
 	if err := CheckName(name); err != nil {
 		return nil, err
 	}
 	if len(r.History) == 0 {
 		return nil, fmt.Errorf("run %s: %w", r.Run.ID, ErrNothing)
 	}
+	top, err := document(r.Run)
+	if err != nil {
+		return nil, err
+	}
+	put(top, "name", &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str", Value: name})
+	return file(r.Run, fmt.Sprintf("The flow %s as run", r.Run.Flow), name, top)
+}
+
+// document is a run's definition, to be changed.
+func document(run checkpoints.Run) (*yaml.Node, error) {
 	var doc yaml.Node
-	if err := yaml.Unmarshal(r.Run.Definition, &doc); err != nil {
-		return nil, fmt.Errorf("reading the definition of run %s: %w", r.Run.ID, err)
+	if err := yaml.Unmarshal(run.Definition, &doc); err != nil {
+		return nil, fmt.Errorf("reading the definition of run %s: %w", run.ID, err)
 	}
 	if len(doc.Content) != 1 || doc.Content[0].Kind != yaml.MappingNode {
-		return nil, fmt.Errorf("the definition of run %s is no flow", r.Run.ID)
+		return nil, fmt.Errorf("the definition of run %s is no flow", run.ID)
 	}
-	top := doc.Content[0]
-	for i := 0; i+1 < len(top.Content); i += 2 {
-		if top.Content[i].Value == "name" {
-			top.Content[i+1].Value = name
+	return doc.Content[0], nil
+}
+
+// put sets a key of a mapping; without a value it removes the key.
+func put(m *yaml.Node, key string, value *yaml.Node) {
+	for i := 0; i+1 < len(m.Content); i += 2 {
+		if m.Content[i].Value != key {
+			continue
+		}
+		if value == nil {
+			m.Content = slices.Delete(m.Content, i, i+2)
+		} else {
+			m.Content[i+1] = value
+		}
+		return
+	}
+	if value != nil {
+		m.Content = append(m.Content, &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str", Value: key}, value)
+	}
+}
+
+// file writes a flow, under a comment that says where it comes from.
+func file(run checkpoints.Run, what, name string, top *yaml.Node) ([]byte, error) {
+	restyle(top, 0)
+	if edges := field(top, "edges"); edges != nil {
+		for _, e := range edges.Content {
+			e.Style = yaml.FlowStyle
 		}
 	}
-	restyle(top, 0)
 	var out bytes.Buffer
-	fmt.Fprintf(&out, "# The flow %s as run %s ran it on %s (%s).\n", r.Run.Flow, r.Run.ID, r.Run.Created.UTC().Format("2006-01-02"), ending(r.Run))
+	fmt.Fprintf(&out, "# %s %s ran it on %s (%s).\n", what, run.ID, run.Created.UTC().Format("2006-01-02"), ending(run))
 	fmt.Fprintf(&out, "# Its definition has the sha256 %s; its actions were of the versions\n# %s.\n",
-		r.Run.DefinitionHash, strings.Join(versions(r.Run.Actions), ", "))
+		run.DefinitionHash, strings.Join(versions(run.Actions), ", "))
 	enc := yaml.NewEncoder(&out)
 	enc.SetIndent(2)
 	if err := errors.Join(enc.Encode(top), enc.Close()); err != nil {

@@ -22,12 +22,12 @@ type Agreement struct {
 // result and state must agree, but for what follows from the shadow's writing
 // nothing outside. That both come from one definition is not asked: to try
 // another one is what shadows are for.
-func Parity(shadow, real Record) Agreement {
+func Parity(shadow, actual Record) Agreement {
 	g := Agreement{Differences: []Difference{}, Undone: []Difference{}}
-	for _, d := range Diff(shadow, real).Differences {
+	for _, d := range Diff(shadow, actual).Differences {
 		switch {
 		case d.What == "definition", d.What == "actions":
-		case d.What == "node" && undoneDelta(d, shadow.History, real.History):
+		case d.What == "node" && undoneDelta(d, shadow.History, actual.History):
 			g.Undone = append(g.Undone, d)
 		case d.What == "state" && empty(d.A) && !empty(d.B):
 			g.Undone = append(g.Undone, d)

@@ -1,0 +1,67 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/pipelinebot/pipelinebot/checkpoints"
+	"github.com/pipelinebot/pipelinebot/internal/app"
+	"github.com/pipelinebot/pipelinebot/internal/flowops"
+)
+
+// adoption is what `flow adopt` was asked for.
+type adoption struct {
+	name         string
+	whole, force bool
+}
+
+func (s *flowShell) adoptCommand() *cobra.Command {
+	var from string
+	var a adoption
+	c := &cobra.Command{
+		Use: "adopt --from RUN --name NAME", Short: "Make a flow of your own of what a run did", Args: cobra.NoArgs,
+		Long: "adopt writes what a run did into the flows folder, under a new name: a chain of the\n" +
+			"nodes that it completed, each once and in their order, as the run had frozen them.\n" +
+			"With --whole it writes the whole definition instead, with the ways not taken. Which\n" +
+			"run it comes from, and the versions of its actions, are noted in the file.",
+		RunE: func(c *cobra.Command, _ []string) error {
+			if from == "" || a.name == "" {
+				return usage("--from and --name are needed")
+			}
+			if err := flowops.CheckName(a.name); err != nil {
+				return usage("%v", err)
+			}
+			return s.withDesk(c.Context(), from, app.OpenDesk, func(d *app.Desk, run checkpoints.Run) error {
+				err := s.adopt(c.Context(), d, run, a)
+				if err != nil && !classified(err) {
+					return err
+				}
+				return errors.Join(err, d.Adopted(c.Context(), run, a.name, err))
+			})
+		},
+	}
+	c.Flags().StringVar(&from, "from", "", "the run")
+	c.Flags().StringVar(&a.name, "name", "", "the new flow's name")
+	c.Flags().BoolVar(&a.whole, "whole", false, "the whole definition, not only what went well")
+	c.Flags().BoolVar(&a.force, "force", false, "write over a flow of that name")
+	return c
+}
+
+func (s *flowShell) adopt(ctx context.Context, d *app.Desk, run checkpoints.Run, a adoption) error {
+	history, err := d.History(ctx, run.ID)
+	if err != nil {
+		return fmt.Errorf("reading the nodes of run %s: %w", run.ID, err)
+	}
+	adopted := flowops.Adopt
+	if a.whole {
+		adopted = flowops.AdoptWhole
+	}
+	src, err := adopted(flowops.Record{Run: run, History: history}, a.name)
+	if err != nil {
+		return said("%v", err)
+	}
+	return s.write(a.name, src, a.force)
+}
