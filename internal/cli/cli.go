@@ -78,6 +78,7 @@ type shell struct {
 // Main runs one command line and returns the exit code. The end of ctx asks
 // a command that serves to drain; it must be cancelled once.
 func Main(ctx context.Context, args []string, streams IO) int {
+	streams.Out, streams.Err = plain{streams.Out}, plain{streams.Err}
 	s := &shell{IO: streams}
 	root := s.root() //nolint:contextcheck // commands get the context from cobra
 	root.SetArgs(args)
