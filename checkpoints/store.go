@@ -65,11 +65,13 @@ type Ended struct {
 
 // Filter selects runs; zero fields select all.
 type Filter struct {
-	Repo     string
-	Issue    int
-	Phase    string
-	Lineage  string
-	Parent   string
+	Repo    string
+	Issue   int
+	Phase   string
+	Lineage string
+	Parent  string
+	// Roots leaves children out.
+	Roots    bool
 	Statuses []Status
 	// Limit is the most rows, newest first; 0 means 100.
 	Limit int
@@ -122,6 +124,9 @@ type Runs interface {
 	Get(ctx context.Context, id string) (Run, error)
 	// List returns runs, newest first.
 	List(ctx context.Context, f Filter) ([]Run, error)
+	// IDs returns the ids of all runs, oldest first; f.Limit is of no
+	// account. It is for the many: a run is some kilobytes.
+	IDs(ctx context.Context, f Filter) ([]string, error)
 	// History returns the completed nodes of a run in order of Seq.
 	History(ctx context.Context, id string) ([]NodeRecord, error)
 	// Wake makes a Halted run Ready, with a token; other statuses give

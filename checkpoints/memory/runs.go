@@ -25,27 +25,46 @@ func (s *Store) List(ctx context.Context, f checkpoints.Filter) (out []checkpoin
 	if f.Limit <= 0 {
 		f.Limit = 100
 	}
-	repo := checkpoints.FoldScope(f.Repo)
 	err = s.do(ctx, func(c *call) error {
-		newest := slices.Clone(c.order)
-		slices.Reverse(newest)
-		slices.SortStableFunc(newest, func(a, b *run) int { return b.Created.Compare(a.Created) })
-		for _, r := range newest {
+		for _, r := range slices.Backward(c.selected(f)) {
 			if len(out) == f.Limit {
 				break
 			}
-			if (repo == "" || checkpoints.FoldScope(r.Repo) == repo) &&
-				(f.Issue == 0 || r.Issue == f.Issue) &&
-				(f.Phase == "" || r.Phase == f.Phase) &&
-				(f.Lineage == "" || r.Lineage == f.Lineage) &&
-				(f.Parent == "" || r.Parent == f.Parent) &&
-				(len(f.Statuses) == 0 || slices.Contains(f.Statuses, r.Status)) {
-				out = append(out, c.view(r))
-			}
+			out = append(out, c.view(r))
 		}
 		return nil
 	})
 	return out, err
+}
+
+// IDs implements checkpoints.Runs.
+func (s *Store) IDs(ctx context.Context, f checkpoints.Filter) (ids []string, err error) {
+	err = s.do(ctx, func(c *call) error {
+		for _, r := range c.selected(f) {
+			ids = append(ids, r.ID)
+		}
+		return nil
+	})
+	return ids, err
+}
+
+// selected are the runs of a filter without its limit, oldest first.
+func (c *call) selected(f checkpoints.Filter) []*run {
+	repo := checkpoints.FoldScope(f.Repo)
+	var out []*run
+	for _, r := range c.order {
+		if (repo == "" || checkpoints.FoldScope(r.Repo) == repo) &&
+			(f.Issue == 0 || r.Issue == f.Issue) &&
+			(f.Phase == "" || r.Phase == f.Phase) &&
+			(f.Lineage == "" || r.Lineage == f.Lineage) &&
+			(f.Parent == "" || r.Parent == f.Parent) &&
+			(!f.Roots || r.Parent == "") &&
+			(len(f.Statuses) == 0 || slices.Contains(f.Statuses, r.Status)) {
+			out = append(out, r)
+		}
+	}
+	slices.SortStableFunc(out, func(a, b *run) int { return a.Created.Compare(b.Created) })
+	return out
 }
 
 // History implements checkpoints.Runs.

@@ -65,6 +65,19 @@ func walk(t *testing.T, s *Store) {
 	ok(err)
 }
 
+// What is asked of one parent's children goes by the index on parents.
+func TestChildrenAreFoundByIndex(t *testing.T) {
+	t.Parallel()
+	s := openStore(t)
+	where, args := selected(checkpoints.Filter{Parent: "p", Statuses: []checkpoints.Status{checkpoints.Ready, checkpoints.Waiting}})
+	var id, parent, unused int
+	var detail string
+	row := s.reads.QueryRowContext(t.Context(), "EXPLAIN QUERY PLAN SELECT r.id FROM runs r"+where, args...)
+	if err := row.Scan(&id, &parent, &unused, &detail); err != nil || !strings.Contains(detail, "INDEX runs_parent") {
+		t.Errorf("plan: %s, %v", detail, err)
+	}
+}
+
 // scans matches a step of a plan that reads all rows of a table.
 var scans = regexp.MustCompile(`^SCAN (\w+)( USING (?:COVERING )?INDEX (\w+))?`)
 

@@ -18,9 +18,34 @@ func (s *Store) List(ctx context.Context, f checkpoints.Filter) ([]checkpoints.R
 	if f.Limit <= 0 {
 		f.Limit = 100
 	}
-	where, args := []string{"1"}, []any{}
+	where, args := selected(f)
+	runs, err := collect(ctx, s.reads.DB, scanRun, // as text: each filter is another
+		selectRun+where+` ORDER BY r.created_at DESC, r.n DESC LIMIT ?`, append(args, f.Limit)...)
+	if err != nil {
+		return nil, fmt.Errorf("listing runs: %w", err)
+	}
+	return runs, nil
+}
+
+// IDs implements checkpoints.Runs.
+func (s *Store) IDs(ctx context.Context, f checkpoints.Filter) ([]string, error) {
+	scan := func(row scanner) (id string, err error) {
+		err = row.Scan(&id)
+		return id, err
+	}
+	where, args := selected(f)
+	ids, err := collect(ctx, s.reads.DB, scan, `SELECT r.id FROM runs r`+where+` ORDER BY r.created_at, r.n`, args...)
+	if err != nil {
+		return nil, fmt.Errorf("listing the ids of runs: %w", err)
+	}
+	return ids, nil
+}
+
+// selected is the condition of a filter, but for its limit.
+func selected(f checkpoints.Filter) (where string, args []any) {
+	conditions := []string{"1"}
 	add := func(condition string, values ...any) {
-		where, args = append(where, condition), append(args, values...)
+		conditions, args = append(conditions, condition), append(args, values...)
 	}
 	if f.Repo != "" {
 		add("r.repo_folded = ?", checkpoints.FoldScope(f.Repo))
@@ -35,7 +60,10 @@ func (s *Store) List(ctx context.Context, f checkpoints.Filter) ([]checkpoints.R
 		add("r.lineage = ?", f.Lineage)
 	}
 	if f.Parent != "" {
-		add("r.parent = ?", f.Parent)
+		add("r.parent = ? AND r.parent <> ''", f.Parent) // as the index says
+	}
+	if f.Roots {
+		add("r.parent = ''")
 	}
 	if n := len(f.Statuses); n > 0 {
 		values := make([]any, n)
@@ -44,13 +72,7 @@ func (s *Store) List(ctx context.Context, f checkpoints.Filter) ([]checkpoints.R
 		}
 		add("r.status IN (?"+strings.Repeat(", ?", n-1)+")", values...)
 	}
-	args = append(args, f.Limit)
-	runs, err := collect(ctx, s.reads.DB, scanRun, // as text: each filter is another
-		selectRun+` WHERE `+strings.Join(where, " AND ")+` ORDER BY r.created_at DESC, r.n DESC LIMIT ?`, args...)
-	if err != nil {
-		return nil, fmt.Errorf("listing runs: %w", err)
-	}
-	return runs, nil
+	return " WHERE " + strings.Join(conditions, " AND "), args
 }
 
 // Wake implements checkpoints.Runs.

@@ -171,6 +171,11 @@ func (f *Faulty) List(ctx context.Context, q checkpoints.Filter) ([]checkpoints.
 	return one(f.read, "List", func() ([]checkpoints.Run, error) { return f.inner.List(ctx, q) })
 }
 
+// IDs implements checkpoints.Runs.
+func (f *Faulty) IDs(ctx context.Context, q checkpoints.Filter) ([]string, error) {
+	return one(f.read, "IDs", func() ([]string, error) { return f.inner.IDs(ctx, q) })
+}
+
 // History implements checkpoints.Runs.
 func (f *Faulty) History(ctx context.Context, id string) ([]checkpoints.NodeRecord, error) {
 	return one(f.read, "History", func() ([]checkpoints.NodeRecord, error) { return f.inner.History(ctx, id) })

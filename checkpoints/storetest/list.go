@@ -2,6 +2,7 @@ package storetest
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/pipelinebot/pipelinebot/checkpoints"
@@ -51,6 +52,37 @@ func listCases() map[string]func(*fixture) {
 				if got := ids(f, c.filter); fmt.Sprint(got) != fmt.Sprint(c.want) {
 					f.Errorf("%+v: got %v, want %v", c.filter, got, c.want)
 				}
+				c.filter.Limit = 1 // of no account
+				all, err := f.IDs(f.ctx, c.filter)
+				f.ok(err)
+				var got []string
+				for _, id := range slices.Backward(all) {
+					got = append(got, f.get(id).Key)
+				}
+				if want := ids(f, unlimited(c.filter)); fmt.Sprint(got) != fmt.Sprint(want) {
+					f.Errorf("ids of %+v, backward: got %v, want %v", c.filter, got, want)
+				}
+			}
+		},
+		"children": func(f *fixture) {
+			root := f.start("root")
+			f.start("other")
+			first := f.begin(childOf(root, "first"))
+			second := f.begin(childOf(root, "second"))
+			deeper := f.begin(childOf(first, "deeper"))
+			for _, c := range []struct {
+				filter checkpoints.Filter
+				want   []string
+			}{
+				{checkpoints.Filter{Roots: true}, []string{"other", "root"}},
+				{checkpoints.Filter{Parent: root.ID}, []string{second.Key, first.Key}},
+				{checkpoints.Filter{Parent: first.ID}, []string{deeper.Key}},
+				{checkpoints.Filter{Parent: root.ID, Roots: true}, nil},
+			} {
+				f.same(ids(f, c.filter), c.want)
+				all, err := f.IDs(f.ctx, c.filter)
+				f.ok(err)
+				f.same(len(all), len(c.want))
 			}
 		},
 		"rows are whole": func(f *fixture) {
@@ -65,8 +97,17 @@ func listCases() map[string]func(*fixture) {
 			}
 			f.same(len(ids(f, checkpoints.Filter{})), 100)
 			f.same(len(ids(f, checkpoints.Filter{Limit: 200})), 101)
+			all, err := f.IDs(f.ctx, checkpoints.Filter{})
+			f.ok(err)
+			f.same(len(all), 101)
 		},
 	}
+}
+
+// unlimited is a filter for more than any case has.
+func unlimited(f checkpoints.Filter) checkpoints.Filter {
+	f.Limit = 1000
+	return f
 }
 
 func pruneCases() map[string]func(*fixture) {

@@ -81,6 +81,10 @@ func (k *killer) List(ctx context.Context, f checkpoints.Filter) ([]checkpoints.
 	return killable(k, false, func() ([]checkpoints.Run, error) { return k.Store.List(ctx, f) })
 }
 
+func (k *killer) IDs(ctx context.Context, f checkpoints.Filter) ([]string, error) {
+	return killable(k, false, func() ([]string, error) { return k.Store.IDs(ctx, f) })
+}
+
 func (k *killer) History(ctx context.Context, id string) ([]checkpoints.NodeRecord, error) {
 	return killable(k, false, func() ([]checkpoints.NodeRecord, error) { return k.Store.History(ctx, id) })
 }
