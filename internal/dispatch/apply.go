@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/pipelinebot/pipelinebot/checkpoints"
@@ -230,7 +229,7 @@ func (d *Dispatcher) lift(ctx context.Context, in labels.Input, scope string, de
 			return dec, fmt.Errorf("removing the stop label: %w", err)
 		}
 	}
-	f := checkpoints.Filter{Repo: ref.Repo.String(), Statuses: []checkpoints.Status{checkpoints.Halted}, Limit: 10_000}
+	f := checkpoints.Filter{Repo: ref.Repo.String(), Statuses: []checkpoints.Status{checkpoints.Halted}}
 	if dec.Action == labels.LiftIssue {
 		f.Issue = ref.Number
 		_, stopped, err := d.Store.StopFor(ctx, ref.Repo.String(), ref.Number)
@@ -243,14 +242,13 @@ func (d *Dispatcher) lift(ctx context.Context, in labels.Input, scope string, de
 			return dec, nil
 		}
 	}
-	halted, err := d.Store.List(ctx, f)
-	if err != nil {
-		return dec, fmt.Errorf("listing halted runs: %w", err)
-	}
 	// Oldest first, as they were halted. One issue that cannot be read does
 	// not keep the others halted.
 	var errs []error
-	for _, r := range slices.Backward(halted) {
+	for r, err := range d.runs(ctx, f) {
+		if err != nil {
+			return dec, fmt.Errorf("looking for halted runs: %w", errors.Join(append(errs, err)...))
+		}
 		errs = append(errs, d.resumeIfWanted(ctx, r))
 	}
 	return dec, errors.Join(errs...)

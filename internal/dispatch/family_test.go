@@ -160,6 +160,36 @@ func TestLiftWakesChildren(t *testing.T) {
 	}
 }
 
+// Lifting a stop wakes all that it halted, however many, and an answer finds
+// the one that has waited longest behind any number of others.
+func TestManyRunsOfAnIssue(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, labels.Default().Implement)
+	root, _ := w.run(7, labels.Implement, checkpoints.Waiting, "child/x")
+	asks := w.child(root, "asks", checkpoints.Waiting, "answer")
+	var halted []checkpoints.Run
+	for i := range 10_001 {
+		halted = append(halted, w.child(root, fmt.Sprint(i), checkpoints.Halted, ""))
+	}
+	if row := w.decided(said(ada(), 92, "blue, please")); row.Decision != "deliver" {
+		t.Fatalf("decision %s: %s", row.Decision, row.Explanation)
+	}
+	if _, err := w.store.Pending(t.Context(), asks.ID, "answer"); err != nil {
+		t.Error(err)
+	}
+	if err := w.store.SetStop(t.Context(), checkpoints.Stop{Scope: "acme/widgets", By: "ada"}); err != nil {
+		t.Fatal(err)
+	}
+	if row := w.decided(unlabeled(labels.Default().StopAll, ada(), 31)); row.Decision != "lift-all" {
+		t.Fatalf("decision %s: %s", row.Decision, row.Explanation)
+	}
+	for i, r := range halted {
+		if got := w.get(r.ID).Status; got != checkpoints.Ready {
+			t.Fatalf("child %d is %s", i, got)
+		}
+	}
+}
+
 // An operator cancels the run that they name, also a child.
 func TestCancelNamedRun(t *testing.T) {
 	t.Parallel()

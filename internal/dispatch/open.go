@@ -4,16 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"slices"
 
 	"github.com/pipelinebot/pipelinebot/checkpoints"
 	"github.com/pipelinebot/pipelinebot/internal/forge"
 	"github.com/pipelinebot/pipelinebot/labels"
 )
-
-// maxOpen is the most open runs of one issue that are looked at, children
-// included.
-const maxOpen = 10_000
 
 // openRun is the run of the issue's phase that is not final, or the one that
 // an operator named; nil when there is none.
@@ -28,11 +25,17 @@ func (d *Dispatcher) openRun(ctx context.Context, ev forge.Event) (*labels.Run, 
 		}
 		return viewOf(run), nil
 	}
-	runs, err := d.open(ctx, ev.Issue)
-	if err != nil {
-		return nil, err
+	var runs []checkpoints.Run // newest first
+	for r, err := range d.runs(ctx, checkpoints.Filter{Repo: ev.Issue.Repo.String(), Issue: ev.Issue.Number, Roots: true, Statuses: []checkpoints.Status{
+		checkpoints.Queued, checkpoints.Ready, checkpoints.Running, checkpoints.Waiting, checkpoints.Halted, checkpoints.Ending,
+	}}) {
+		if err != nil {
+			return nil, fmt.Errorf("looking for the open runs of %s: %w", ev.Issue, err)
+		}
+		if r.Mode != checkpoints.ModeShadow {
+			runs = append([]checkpoints.Run{r}, runs...)
+		}
 	}
-	runs = slices.DeleteFunc(runs, func(r checkpoints.Run) bool { return r.Parent != "" || r.Mode == checkpoints.ModeShadow })
 	if len(runs) == 0 {
 		return nil, nil
 	}
@@ -66,17 +69,26 @@ func viewOf(r checkpoints.Run) *labels.Run {
 	return view
 }
 
-// open are the issue's runs that are not final, newest first.
-func (d *Dispatcher) open(ctx context.Context, ref forge.Ref) ([]checkpoints.Run, error) {
-	runs, err := d.Store.List(ctx, checkpoints.Filter{
-		Repo: ref.Repo.String(), Issue: ref.Number, Limit: maxOpen, Statuses: []checkpoints.Status{
-			checkpoints.Queued, checkpoints.Ready, checkpoints.Running, checkpoints.Waiting, checkpoints.Halted, checkpoints.Ending,
-		},
-	})
-	if err != nil {
-		return nil, fmt.Errorf("looking for the open runs of %s: %w", ref, err)
+// runs are all runs of a filter with statuses, oldest first, one at a time:
+// there may be any number of them. One that has another status when its turn
+// comes is left out. After an error nothing comes.
+func (d *Dispatcher) runs(ctx context.Context, f checkpoints.Filter) iter.Seq2[checkpoints.Run, error] {
+	return func(yield func(checkpoints.Run, error) bool) {
+		ids, err := d.Store.IDs(ctx, f)
+		if err != nil {
+			yield(checkpoints.Run{}, err)
+			return
+		}
+		for _, id := range ids {
+			r, err := d.Store.Get(ctx, id)
+			if errors.Is(err, checkpoints.ErrNotFound) || err == nil && !slices.Contains(f.Statuses, r.Status) {
+				continue
+			}
+			if !yield(r, err) || err != nil {
+				return
+			}
+		}
 	}
-	return runs, nil
 }
 
 // waiting is what a comment can be for beside the issue's run itself: the run
@@ -88,12 +100,12 @@ func (d *Dispatcher) waiting(ctx context.Context, ev forge.Event) (*labels.Appro
 		return nil, "", nil
 	}
 	_, command := labels.ParseCommand(commentOf(ev))
-	runs, err := d.open(ctx, ev.Issue)
-	if err != nil {
-		return nil, "", err
-	}
-	for _, r := range slices.Backward(runs) {
-		if r.Status != checkpoints.Waiting || r.Mode == checkpoints.ModeShadow {
+	waiting := checkpoints.Filter{Repo: ev.Issue.Repo.String(), Issue: ev.Issue.Number, Statuses: []checkpoints.Status{checkpoints.Waiting}}
+	for r, err := range d.runs(ctx, waiting) {
+		if err != nil {
+			return nil, "", fmt.Errorf("looking for what waits at %s: %w", ev.Issue, err)
+		}
+		if r.Mode == checkpoints.ModeShadow {
 			continue
 		}
 		if !command && r.Parent != "" && r.Wait.Awaits("answer") {

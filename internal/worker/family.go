@@ -60,24 +60,25 @@ func (w *Worker) postRoot(ctx context.Context, log *slog.Logger, child checkpoin
 	}
 }
 
-// maxChildren is the most open children of one run that are ended with it.
-const maxChildren = 100_000
-
 // closeChildren cancels the open children that end with the run. Their own
 // work is then finished by whoever has them.
 func (w *Worker) closeChildren(ctx context.Context, run checkpoints.Run) error {
-	open, err := w.Store.List(ctx, checkpoints.Filter{Parent: run.ID, Limit: maxChildren, Statuses: []checkpoints.Status{
+	open, err := w.Store.IDs(ctx, checkpoints.Filter{Parent: run.ID, Statuses: []checkpoints.Status{
 		checkpoints.Queued, checkpoints.Ready, checkpoints.Running, checkpoints.Waiting, checkpoints.Halted,
 	}})
 	if err != nil {
 		return fmt.Errorf("looking for the children of run %s: %w", run.ID, err)
 	}
-	for _, child := range open {
-		if child.Close == checkpoints.CloseAbandon {
+	for _, id := range open { // one at a time: there may be any number of them
+		child, err := w.Store.Get(ctx, id)
+		if errors.Is(err, checkpoints.ErrNotFound) || err == nil && child.Close == checkpoints.CloseAbandon {
 			continue
 		}
+		if err != nil {
+			return fmt.Errorf("reading child %s of run %s: %w", id, run.ID, err)
+		}
 		why := fmt.Sprintf("run %s, which started it, is over (%s)", run.ID, run.Result)
-		if err := w.End(ctx, child.ID, checkpoints.Ended{Result: "cancelled", Code: "parent-ended", Reason: why}); err != nil {
+		if err := w.End(ctx, id, checkpoints.Ended{Result: "cancelled", Code: "parent-ended", Reason: why}); err != nil {
 			return err
 		}
 	}

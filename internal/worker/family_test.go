@@ -2,6 +2,7 @@ package worker_test
 
 import (
 	"context"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -118,6 +119,26 @@ func TestParentEnds(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.want(kept.ID, checkpoints.Done, "done", "")
+}
+
+// Any number of children ends with their parent.
+func TestParentOfManyEnds(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, labels.Default().Plan)
+	root := w.start(labels.Plan)
+	var children []checkpoints.Run
+	for i := range 1001 {
+		children = append(children, w.child(root, fmt.Sprint(i), ""))
+	}
+	w.ends("rejected")
+	if err := w.handle(root.ID); err != nil {
+		t.Fatal(err)
+	}
+	for i, c := range children {
+		if got := w.get(c.ID); got.Status != checkpoints.Ending || got.Code != "parent-ended" {
+			t.Fatalf("child %d is %s (%s)", i, got.Status, got.Code)
+		}
+	}
 }
 
 // A stop of the issue halts children in flight.

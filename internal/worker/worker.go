@@ -31,8 +31,9 @@ type Store interface {
 	checkpoints.Progress
 	checkpoints.Effects
 	checkpoints.Stops
-	// Get, List and Cancel are those of checkpoints.Runs.
+	// Get, IDs, List and Cancel are those of checkpoints.Runs.
 	Get(ctx context.Context, id string) (checkpoints.Run, error)
+	IDs(ctx context.Context, f checkpoints.Filter) ([]string, error)
 	List(ctx context.Context, f checkpoints.Filter) ([]checkpoints.Run, error)
 	Cancel(ctx context.Context, id string, e checkpoints.Ended) error
 }
