@@ -225,6 +225,15 @@ func lower(limit *int64, flow int64) *int64 {
 	return &flow
 }
 
+// flowLimits are the limits of a run's flow. They hold whatever this program
+// makes of the flow's actions.
+func (e *Engine) flowLimits(run *checkpoints.Run) (flows.FlowLimits, error) {
+	if p := e.plans.get(run); p != nil {
+		return p.limits, nil
+	}
+	return flows.FrozenLimits(run.Definition, run.DefinitionHash)
+}
+
 // ancestorLimits are the limits of the runs for which this one is counted. An
 // ancestor that was deleted bounds nothing; one that can't be read bounds
 // everything, since what it has left is unknown.
@@ -238,9 +247,9 @@ func (e *Engine) ancestorLimits(ctx context.Context, run *checkpoints.Run) (map[
 		if err != nil {
 			return nil, fmt.Errorf("reading the limits of run %s, for which run %s is counted: %w", child.Parent, run.ID, err)
 		}
-		var own flows.FlowLimits
-		if p, _, err := e.thaw(&parent); err == nil {
-			own = p.limits
+		own, err := e.flowLimits(&parent)
+		if err != nil {
+			return nil, fmt.Errorf("the limits of run %s, for which run %s is counted: %w", parent.ID, run.ID, err)
 		}
 		if out == nil {
 			out = map[string]checkpoints.Limit{}
