@@ -131,6 +131,9 @@ func (e *Engine) Freeze(f *flows.Flow, r checkpoints.StartReq, input flows.State
 var (
 	// ErrMaxSteps means that the run has completed as many nodes as it may.
 	ErrMaxSteps = errors.New("engine: too many steps")
+	// ErrMaxEvents means that a node has waited over as many events that were
+	// not for it as it may.
+	ErrMaxEvents = errors.New("engine: too many other events")
 	// ErrTimeout means that a node took too long, or was silent too long.
 	ErrTimeout = errors.New("engine: node timed out")
 	// ErrNoResult means that a flow ended, or wanted to, without a result.

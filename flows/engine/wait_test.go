@@ -10,6 +10,7 @@ import (
 
 	"github.com/pipelinebot/pipelinebot/checkpoints"
 	"github.com/pipelinebot/pipelinebot/flows"
+	"github.com/pipelinebot/pipelinebot/flows/engine"
 )
 
 const waiting = header + `
@@ -63,6 +64,52 @@ func TestPassedOverEventsAreNoSteps(t *testing.T) {
 	}
 	w.approve(id, "comment/ann", map[string]any{"issue": 7, "by": "ann", "hash": "abc"})
 	w.want(w.walk(id), "ended ok: w c done")
+}
+
+// What strangers can make a run keep and read again is bounded: a run that has
+// waited over too much ends and says so.
+func TestTooManyOtherEvents(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, nil)
+	id := w.begin(waiting)
+	w.want(w.walk(id), "parked: a")
+	for i := range engine.MaxPassedOver {
+		w.approve(id, fmt.Sprint("comment/", i), map[string]any{"issue": 8})
+		if out := w.walk(id); out.How != engine.Parked {
+			t.Fatalf("event %d: %s, %s", i, out.How, out.Reason)
+		}
+	}
+	w.approve(id, "comment/last", map[string]any{"issue": 8})
+	out := w.walk(id)
+	w.want(out, "ended error max-events:")
+	if !errors.Is(out.Err, engine.ErrMaxEvents) || !strings.Contains(out.Reason, "comment/last") {
+		t.Errorf("error = %v", out.Err)
+	}
+}
+
+// unasked is a store of which the history and the spend must not be read.
+type unasked struct {
+	engine.Store
+	t *testing.T
+}
+
+func (u unasked) History(context.Context, string) ([]checkpoints.NodeRecord, error) {
+	u.t.Error("the history was read")
+	return nil, nil
+}
+
+func (u unasked) Spent(context.Context, string, string, int, time.Time) (run, issue, day checkpoints.Usage, err error) {
+	u.t.Error("the spend was read")
+	return run, issue, day, nil
+}
+
+// A run that has completed nothing has no history to read, and its claim has
+// told what it has spent.
+func TestFirstWalkReadsNoHistory(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, map[string]action{"c": sets("result", "ok")})
+	w.store = unasked{w.memory, t}
+	w.want(w.walk(w.begin(three)), "ended ok: a b c done")
 }
 
 // Covers: NX11, AR29.

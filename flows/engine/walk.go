@@ -16,6 +16,10 @@ import (
 // storeTime bounds one call of the store.
 const storeTime = 30 * time.Second
 
+// maxPassedOver is how many events a visit may consume that are not the one it
+// waits for. Each is recorded, and read again by every walk of the run.
+const maxPassedOver = 1000
+
 // walk is one walk of one claimed run. Only its own goroutine changes it, and
 // never while an action works, but for what mu guards.
 type walk struct {
@@ -43,6 +47,8 @@ type walk struct {
 	// steps is how many nodes are completed. An event that is passed over
 	// completes none: strangers must not use up what a run may do.
 	steps int
+	// passed is how many the current visit has passed over.
+	passed int
 	// resumed is true until the first commit: the current visit may have
 	// been worked on before.
 	resumed bool
@@ -152,16 +158,17 @@ func (w *walk) thaw() (code string, err error) {
 func (w *walk) remember(ctx context.Context) error {
 	sctx := w.storeCtx()
 	defer sctx.cancel(nil)
-	history, err := w.e.Store.History(sctx, w.run.ID)
-	if err != nil {
-		return fmt.Errorf("reading the history of run %s: %w", w.run.ID, err)
+	var history []checkpoints.NodeRecord
+	var err error
+	if begun := w.run.Seq > 0; begun {
+		if history, err = w.e.Store.History(sctx, w.run.ID); err != nil {
+			return fmt.Errorf("reading the history of run %s: %w", w.run.ID, err)
+		}
 	}
 	for i := range history {
 		w.charged = w.charged.Add(history[i].Usage)
 		w.worked += history[i].Took
-		if !passedOver(&history[i]) {
-			w.steps++
-		}
+		w.count(passedOver(&history[i]))
 	}
 	if err := consistent(&w.run, w.flow, history); err != nil {
 		return err
@@ -169,9 +176,22 @@ func (w *walk) remember(ctx context.Context) error {
 	if w.ancestors, err = w.e.ancestorLimits(sctx, &w.run); err != nil {
 		return err
 	}
+	if w.run.Seq == 0 {
+		w.spent = w.run.Spent // as the claim has read it
+		return nil
+	}
 	w.stale = true
 	_, err = w.spentNow(ctx)
 	return err
+}
+
+// count takes a record into account.
+func (w *walk) count(passedOver bool) {
+	if passedOver {
+		w.passed++
+		return
+	}
+	w.steps, w.passed = w.steps+1, 0
 }
 
 // storeCtx is for calls of the store, which must not be cut half-way by the
@@ -288,6 +308,10 @@ func (w *walk) settle(ctx context.Context, node *planned, en entry, res *result)
 	default:
 		return w.done(w.park(ctx, *res.park))
 	}
+	if res.again && w.passed >= maxPassedOver {
+		w.state.rollback()
+		return w.done(w.fail(ctx, "max-events", fmt.Errorf("%w: %d were passed over, before %s", ErrMaxEvents, w.passed, res.eventKey)))
+	}
 	if res.dead {
 		w.state.rollback()
 		return w.done(w.fail(ctx, res.code, res.err))
@@ -345,9 +369,7 @@ func (w *walk) commit(ctx context.Context, node *planned, en entry, res *result,
 	w.charged, w.worked, w.resumed = w.charged.Add(used), w.worked+en.took, false
 	w.run.Seq, w.run.Node, w.run.Next, w.run.State = c.Seq, node.ID, c.Next, c.State
 	w.run.Starts, w.run.Wait = 0, res.park
-	if !res.again {
-		w.steps++
-	}
+	w.count(res.again)
 	w.path = append(w.path, node.ID)
 	if res.park != nil {
 		w.run.Status = checkpoints.Waiting
