@@ -201,6 +201,8 @@ func (f *fanning) start(ctx context.Context, node *planned, ends chan<- branchEn
 		w: w, by: own, node: node, visit: f.en.visit, in: w.state.only(node.In), began: end.began,
 		branch: true, kept: f.kept[node.ID], used: f.leftover,
 	}
+	// Whose it was is not known: it is charged once, to the first.
+	f.leftover = checkpoints.Usage{}
 	if a.kept.Used != nil {
 		a.used = a.used.Add(*a.kept.Used)
 	}

@@ -423,6 +423,44 @@ func TestFanoutBudgets(t *testing.T) {
 	}
 }
 
+// What branches had spent when the process died, and nobody knows which, is
+// charged to one of them and not to each.
+//
+// Covers: AR19, NX16.
+func TestFanoutLeftoverIsChargedOnce(t *testing.T) {
+	t.Parallel()
+	w := fannedWorld(t)
+	entered := make(chan string, 2)
+	w.script["x"] = func(ctx context.Context, c flows.Call) (flows.Result, error) {
+		if _, err := c.Meter.Reserve(ctx, flows.Usage{InputTokens: 300}); err != nil {
+			t.Error(err)
+		}
+		return hangs(entered)(ctx, c)
+	}
+	w.script["y"] = hangs(entered)
+	id := w.begin(fanned)
+	ctx, cancel := context.WithCancelCause(t.Context())
+	ended := w.goWalk(ctx, id)
+	<-entered
+	<-entered
+	cancel(checkpoints.ErrLost)
+	w.want(<-ended, "lost: a")
+	w.clock.Advance(2 * time.Hour)
+	w.script["x"], w.script["y"] = spends(1), sets("s", "why")
+	w.want(w.walk(id), "ended ok: fan m done")
+	rows, err := w.memory.Branches(t.Context(), id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := map[string]int64{}
+	for _, row := range rows {
+		got[row.Branch] = row.Usage.Tokens()
+	}
+	if diff := cmp.Diff(map[string]int64{"x": 400, "y": 0, "z": 0}, got); diff != "" {
+		t.Errorf("tokens a branch (-want +got):\n%s", diff)
+	}
+}
+
 // Branches may look at the run while the next one is begun, which asks what
 // the run has spent; for the race detector.
 func TestFanoutBranchLooksWhileNextBegins(t *testing.T) {
