@@ -40,6 +40,17 @@ func withBudget(budget, edge string) string {
 	return strings.Replace(src, "edges:\n", "edges:\n"+edge, 1)
 }
 
+// A used-up budget hands over to a person only where the flow has not said
+// itself what became of the run.
+func TestBudgetLeavesTheResult(t *testing.T) {
+	t.Parallel()
+	for _, result := range []string{"none", "ok"} {
+		w := newWorld(t, map[string]action{"a": sets("result", result), "b": spends(9)})
+		want := map[string]string{"none": "needs_human", "ok": "ok"}[result]
+		w.want(w.walk(w.begin(withBudget("tokens: 350", ""))), "ended "+want+" budget: a b done")
+	}
+}
+
 // Covers: CN30, CN31, CN32, CN35, NX16.
 func TestNodeBudget(t *testing.T) {
 	t.Parallel()

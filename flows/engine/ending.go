@@ -158,7 +158,7 @@ func (w *walk) park(ctx context.Context, wait checkpoints.Wait) (Outcome, error)
 // sink completes the run, if it has a result.
 func (w *walk) sink(ctx context.Context, node *planned, en entry) (Outcome, error) {
 	o := Outcome{How: Ended, Result: w.state.view().Str("result")}
-	if o.Result == "none" || o.Result == "" {
+	if !w.hasResult() {
 		return w.fail(ctx, "no-result", fmt.Errorf("%w: the sink %s was reached with result none", ErrNoResult, node.ID))
 	}
 	st, stopped := w.state.view().Stop()

@@ -167,6 +167,9 @@ func (in *interpreter) step(n *propNode, visit int) (next string, over bool) {
 	switch {
 	case asked:
 		in.fail("no-route")
+	case e.outcome == "budget-exhausted" && in.flow.stop && state["result"] != "none":
+		e.stop = "budget" // what the flow has said already stays
+		return in.stopped(e, state, commit)
 	case e.outcome == "budget-exhausted" && in.flow.human && in.flow.stop:
 		e.stop = "budget"
 		state, _ = state.with(propState{"result": "needs_human"}, []string{"result"})

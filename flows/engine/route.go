@@ -16,6 +16,9 @@ type route struct {
 	guards []checkpoints.Guard
 }
 
+// noResult is the result that a flow begins with.
+const noResult = "none"
+
 // stopGuard is how the shared stop edge reads in a run's record.
 const stopGuard = "has(state._stop)"
 
@@ -127,6 +130,8 @@ func (w *walk) noEdge(node *planned, res *result, r route) (route, string, error
 	switch {
 	case r.guards != nil:
 		return r, "no-route", fmt.Errorf("%w: no guard of node %s holds after %s%w", flows.ErrNoRoute, node.ID, res.outcome, because(res.err))
+	case res.outcome == flows.Budget && w.flow.Stops() && w.hasResult():
+		return w.stopRoute(node, flows.Stop{Code: "budget", Reason: w.note(res)})
 	case res.outcome == flows.Budget && w.needsHuman():
 		if err := w.state.literals(map[string]json.RawMessage{"result": json.RawMessage(`"needs_human"`)}); err != nil {
 			return r, "invalid-state", err
@@ -151,11 +156,17 @@ func (w *walk) needsHuman() bool {
 	return f != nil && w.flow.Stops() && slices.Contains(f.Values, "needs_human")
 }
 
+// hasResult reports that the flow has said what became of the run.
+func (w *walk) hasResult() bool {
+	result := w.state.view().Str("result")
+	return result != "" && result != noResult
+}
+
 func (w *walk) stopRoute(node *planned, st flows.Stop) (route, string, error) {
 	if !w.flow.Stops() {
 		return route{}, "no-route", fmt.Errorf("%w: node %s stops (%s), but the flow has no stop edge", flows.ErrNoRoute, node.ID, st.Code)
 	}
-	if w.state.view().Str("result") == "none" {
+	if !w.hasResult() {
 		return route{}, "no-result", fmt.Errorf("%w: node %s stops (%s) without setting result", ErrNoResult, node.ID, st.Code)
 	}
 	st.Code, st.Reason = clip(st.Code, 64), clip(w.e.Scrub(st.Reason), 2000)
