@@ -46,7 +46,9 @@ func (e *effects) asked(names []string) []string {
 func (e *effects) ask(name string) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	e.names = append(e.names, name)
+	if !slices.Contains(e.names, name) {
+		e.names = append(e.names, name)
+	}
 }
 
 // effectKey is the key of an effect of a visit.

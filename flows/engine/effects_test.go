@@ -6,8 +6,11 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/pipelinebot/pipelinebot/checkpoints"
 	"github.com/pipelinebot/pipelinebot/flows"
+	"github.com/pipelinebot/pipelinebot/flows/engine"
 )
 
 // writing is three, with an action with effects as b.
@@ -40,6 +43,14 @@ func TestEffectOnce(t *testing.T) {
 		if _, err := w.memory.Effect(t.Context(), key); err != nil {
 			t.Error(err)
 		}
+	}
+}
+
+// An effect that is asked for again, as in a retry, is kept once.
+func TestEffectIsKeptOnce(t *testing.T) {
+	t.Parallel()
+	if diff := cmp.Diff([]string{"pr", "comment"}, engine.Asked("pr", "comment", "pr", "pr", "comment")); diff != "" {
+		t.Errorf("kept (-want +got):\n%s", diff)
 	}
 }
 
