@@ -91,7 +91,7 @@ func (d Difference) String() string {
 // EffectParity compares what a shadow run meant to do outside with what a real
 // run did. What a shadow found nothing for has no value to compare. None is
 // parity.
-func EffectParity(shadow, real []TracedEffect) []Difference {
+func EffectParity(shadow, actual []TracedEffect) []Difference {
 	var out []Difference
 	find := func(in []TracedEffect, e TracedEffect) (TracedEffect, bool) {
 		i := slices.IndexFunc(in, func(o TracedEffect) bool { return o.Where == e.Where && o.Name == e.Name })
@@ -101,7 +101,7 @@ func EffectParity(shadow, real []TracedEffect) []Difference {
 		return in[i], true
 	}
 	for _, e := range shadow {
-		did, ok := find(real, e)
+		did, ok := find(actual, e)
 		switch {
 		case !ok:
 			out = append(out, Difference{e.Where, "effect " + e.Name, "intended", ""})
@@ -109,7 +109,7 @@ func EffectParity(shadow, real []TracedEffect) []Difference {
 			out = append(out, Difference{e.Where, "value of effect " + e.Name, string(e.Value), string(did.Value)})
 		}
 	}
-	for _, e := range real {
+	for _, e := range actual {
 		if _, ok := find(shadow, e); !ok {
 			out = append(out, Difference{e.Where, "effect " + e.Name, "", "done"})
 		}
