@@ -71,7 +71,18 @@ type Action struct {
 	// CheckWith refuses a bad `with` at load; nil means that `with` must be
 	// absent. See With for the usual implementation.
 	CheckWith func(raw json.RawMessage) error
-	Run       func(ctx context.Context, c Call) (Result, error)
+	// CheckNode, when set, tells what is wrong with a node beyond its `with`:
+	// how that fits the node's keys and the flow's state.
+	CheckNode func(n NodeFacts) []NodeProblem
+	// Ends, when set, are the results with which it may end the flow by a Stop,
+	// for a node's `with`. Sets are those that it sets without one. The loader
+	// wants them among the flow's, and a `stop` for the first.
+	Ends func(with json.RawMessage) []string
+	Sets []string
+	// Types are the types of the state keys that it reads or writes, as far as
+	// it cares; a text may be kept in an enum.
+	Types map[string]FieldType
+	Run   func(ctx context.Context, c Call) (Result, error)
 }
 
 // Call is what an action gets.
@@ -84,8 +95,9 @@ type Call struct {
 	// Key is stable over retries and resumes of this visit:
 	// "run/<run>/<node>/<visit>". Effect keys begin with it.
 	Key string
-	// In holds only the keys the node declares in `in`.
-	In State
+	// In holds only the keys the node declares in `in`, which are Sees.
+	In   State
+	Sees []string
 	// With is the node's `with` as JSON, checked by CheckWith.
 	With json.RawMessage
 	// Meter must be asked before each model or tool call.

@@ -51,13 +51,22 @@ type Entry struct {
 // Catalog is the flows of several sources. Of two flows of one name that of
 // the later source wins, valid or not: a broken override is an error, not a
 // silent way back to what it overrides.
-type Catalog struct{ entries []Entry }
+type Catalog struct {
+	entries []Entry
+	options LoadOptions
+}
 
 // NewCatalog reads all sources. Invalid flows and files that can't be read are
 // listed with their problems; only a source that can't be read is an error. A
 // source without its folder is empty. A subflow finds the flows that win.
 func NewCatalog(reg *Registry, sources ...Source) (*Catalog, error) {
+	return NewCatalogWith(LoadOptions{Registry: reg}, sources...)
+}
+
+// NewCatalogWith is NewCatalog with more to check by: o's registry and phases.
+func NewCatalogWith(o LoadOptions, sources ...Source) (*Catalog, error) {
 	c := &Catalog{}
+	c.options = LoadOptions{Registry: o.Registry, Phases: o.Phases, Child: c.Get}
 	for i, s := range sources {
 		found, err := readSource(s)
 		if err != nil {
@@ -68,8 +77,13 @@ func NewCatalog(reg *Registry, sources ...Source) (*Catalog, error) {
 		}
 		c.entries = append(c.entries, found...)
 	}
-	(&catalogLoader{Catalog: c, reg: reg}).load()
+	(&catalogLoader{Catalog: c}).load()
 	slices.SortStableFunc(c.entries, func(a, b Entry) int { return cmp.Compare(a.Name, b.Name) })
+	for _, e := range c.entries {
+		if e.Wins {
+			c.options.Names = append(c.options.Names, e.Name)
+		}
+	}
 	return c, nil
 }
 
@@ -179,6 +193,10 @@ func nameOfFile(file string) string {
 	}
 	return base
 }
+
+// Options are those with which a file that is in none of the sources loads as
+// if it were.
+func (c *Catalog) Options() LoadOptions { return c.options }
 
 // List returns every flow file, by name, in the order of the sources.
 func (c *Catalog) List() []Entry { return slices.Clone(c.entries) }

@@ -10,7 +10,6 @@ import (
 // catalogLoader loads the entries, children first.
 type catalogLoader struct {
 	*Catalog
-	reg    *Registry
 	winner map[string]int
 	twice  map[int]string // the file that has the name of an entry already
 	path   []string       // the flows that are being loaded, from the outermost
@@ -49,7 +48,9 @@ func (c *catalogLoader) entry(i int) {
 	}
 	e.state = 1
 	c.path = append(c.path, e.Name)
-	f, problems := LoadWith(e.File, e.src, LoadOptions{Registry: c.reg, Child: c.child, Names: slices.Sorted(maps.Keys(c.winner))})
+	f, problems := LoadWith(e.File, e.src, LoadOptions{
+		Registry: c.options.Registry, Phases: c.options.Phases, Child: c.child, Names: slices.Sorted(maps.Keys(c.winner)),
+	})
 	c.path = c.path[:len(c.path)-1]
 	e.state, e.src = 2, nil
 	if file, dup := c.twice[i]; dup {
@@ -63,6 +64,7 @@ func (c *catalogLoader) entry(i int) {
 		return
 	}
 	e.Hash, e.Version, e.Phase, e.flow = f.Hash(), f.Version(), f.Phase(), f
+	e.Notes = noteResults(f, c.options.Phases)
 }
 
 func (c *catalogLoader) child(name string) (*Flow, error) {

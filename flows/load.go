@@ -37,6 +37,9 @@ type loader struct {
 	// wild says that names in the graph could not be resolved, so that what
 	// follows from the graph as a whole is not worth saying.
 	wild bool
+	// saidNoStop and lacks are what has been said of early ends already.
+	saidNoStop bool
+	lacks      []string
 }
 
 // rawNode and rawEdge remember where they were read.
@@ -73,6 +76,11 @@ type LoadOptions struct {
 	Child func(name string) (*Flow, error)
 	// Names are the flows that Child knows, for hints.
 	Names []string
+	// Phases are the phases within which flows run, each with the results that
+	// are known there; nil lets every phase pass. The flow that is called like
+	// a phase is the one that the phase runs, so that it must be of it and end
+	// with nothing else.
+	Phases map[string][]string
 	// frozen says that the source is a canonical form, which may be larger
 	// than a file.
 	frozen bool
@@ -130,6 +138,7 @@ func (l *loader) document(root *yaml.Node) {
 	}
 	l.header()
 	l.readState()
+	l.checkPhase()
 	l.readLimits()
 	l.readConcurrency()
 	l.readInline()

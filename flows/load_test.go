@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -31,6 +32,10 @@ func testRegistry(t testing.TB) *Registry {
 		Action{Name: "test.strict", Version: "2", Run: run, Reads: []string{"n"}, Writes: []string{"result"}, CheckWith: CheckWith[with]},
 		Action{Name: "test.save", Version: "1", Run: run},
 		Action{Name: "test.read", Version: "1", CheckWith: anything, Run: run, ReadOnly: true},
+		Action{Name: "test.ends", Version: "1", Reads: []string{}, Writes: []string{"result"}, Run: run, Ends: Ends("closed")},
+		Action{Name: "test.sets", Version: "1", Reads: []string{}, Writes: []string{"result"}, Run: run, Sets: []string{"finished"}},
+		Action{Name: "test.typed", Version: "1", Writes: []string{}, Run: run, Types: map[string]FieldType{"n": StringField}},
+		Action{Name: "test.node", Version: "1", Writes: []string{}, CheckWith: anything, CheckNode: shows, Run: run},
 		Action{Name: CommandAction, Version: "1", CheckWith: anything, Run: run},
 	); err != nil {
 		t.Fatal(err)
@@ -38,12 +43,39 @@ func testRegistry(t testing.TB) *Registry {
 	return reg
 }
 
+// shows wants what `with` shows in the node's `in`, and once.
+func shows(n NodeFacts) []NodeProblem {
+	with, err := With[struct {
+		Shows []string `json:"shows"`
+	}](n.With)
+	if err != nil {
+		return []NodeProblem{{Path: []string{"with"}, Msg: err.Error()}}
+	}
+	var found []NodeProblem
+	for i, key := range with.Shows {
+		p := NodeProblem{Path: []string{"with", "shows", strconv.Itoa(i)}}
+		switch f, ok := n.Field(key); {
+		case !ok || !slices.Contains(n.In, key):
+			p.Code, p.Msg, p.Hint = "in-mismatch", "in lacks "+key, Nearest(key, n.Fields())
+		case i > 0 && f.Type == IntField:
+			p.Code, p.Msg = "type-mismatch", key+" is an int"
+		default:
+			continue
+		}
+		found = append(found, p)
+	}
+	return found
+}
+
 // testOptions are those with which the flows in testdata load: the only flow
 // outside of them that a subflow finds is "linear".
 func testOptions(t testing.TB) LoadOptions {
 	t.Helper()
 	reg := testRegistry(t)
-	return LoadOptions{Registry: reg, Names: []string{"linear"}, Child: func(name string) (*Flow, error) {
+	phases := map[string][]string{
+		"triage": nil, "plan": nil, "review": {noResult, "approved"}, "implement": {noResult, "pr_opened", "needs_human", "no_progress", "closed"},
+	}
+	return LoadOptions{Registry: reg, Phases: phases, Names: []string{"linear"}, Child: func(name string) (*Flow, error) {
 		switch name {
 		case "linear":
 			f, problems := Load("linear.yaml", readFile(t, filepath.Join("testdata", "flows", "good", "linear.yaml")), reg)

@@ -2,6 +2,7 @@ package flows
 
 import (
 	"encoding/json"
+	"errors"
 	"maps"
 	"slices"
 	"strings"
@@ -121,6 +122,9 @@ func (l *loader) checkAction(n *rawNode) {
 	if n.known && len(l.problems) == before {
 		l.checkWith(n)
 	}
+	if len(l.problems) == before {
+		l.checkFacts(n)
+	}
 }
 
 func (l *loader) checkWith(n *rawNode) {
@@ -128,7 +132,16 @@ func (l *loader) checkWith(n *rawNode) {
 	case n.action.CheckWith == nil && n.m.has("with"):
 		l.add(n.m.where("with"), "bad-with", "remove it", "the action %s takes no with", n.Uses)
 	case n.action.CheckWith != nil:
-		if err := n.action.CheckWith(n.With); err != nil {
+		err := n.action.CheckWith(n.With)
+		var wrong *WithError
+		switch {
+		case errors.As(err, &wrong):
+			p := n.m.where("with")
+			if key := keyNamed(n.m.value("with"), wrong.Key); key != nil {
+				p = at(key, n.ID)
+			}
+			l.add(p, "bad-with", wrong.Hint, "%s %s", n.Uses, wrong.Msg)
+		case err != nil:
 			l.add(n.m.where("with"), "bad-with", "", "the action %s refuses with: %v", n.Uses, err)
 		}
 	}

@@ -1,10 +1,7 @@
 package flows
 
 import (
-	"bytes"
-	"encoding/json"
 	"fmt"
-	"io"
 	"maps"
 	"slices"
 )
@@ -38,27 +35,3 @@ func (r *Registry) Get(name string) (Action, bool) {
 
 // Names are all names, sorted.
 func (r *Registry) Names() []string { return slices.Sorted(maps.Keys(r.actions)) }
-
-// With decodes a node's `with` strictly into T; use it in CheckWith (through
-// CheckWith[T]) and in Run. Absent `with` gives the zero T.
-func With[T any](raw json.RawMessage) (T, error) {
-	var v T
-	if len(raw) == 0 {
-		return v, nil
-	}
-	d := json.NewDecoder(bytes.NewReader(raw))
-	d.DisallowUnknownFields()
-	if err := d.Decode(&v); err != nil {
-		return v, fmt.Errorf("reading `with`: %w", err)
-	}
-	if _, err := d.Token(); err != io.EOF {
-		return v, fmt.Errorf("reading `with`: trailing content")
-	}
-	return v, nil
-}
-
-// CheckWith is an Action.CheckWith that decodes into T.
-func CheckWith[T any](raw json.RawMessage) error {
-	_, err := With[T](raw)
-	return err
-}

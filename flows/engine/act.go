@@ -155,6 +155,7 @@ func (a *attempts) call(ctx context.Context, now time.Time) (returned, error) {
 	c.w, c.action, c.now, c.limit, c.outcome = a.w, a.node.action, now, limit, outcome
 	c.idle, c.budget, c.kind, c.owner = a.node.Idle, &a.node.Budget, a.node.Kind, a
 	c.node, c.visit, c.attempt, c.in, c.with = a.node.ID, a.visit, a.kept.Attempts, a.in, a.with
+	c.sees = a.node.In
 	if a.key == "" {
 		a.key = a.w.visitKey(a.node.ID, a.visit)
 	}

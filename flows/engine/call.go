@@ -24,6 +24,7 @@ type call struct {
 	visit, attempt int
 	key            string
 	in             flows.State
+	sees           []string // the node's `in`
 	with           []byte
 	last           *flows.Ended // of `finally` actions
 	// now is when it begins; limit bounds it, after which its outcome is
@@ -121,7 +122,7 @@ func (c *call) guarded(got *returned) {
 		beat = c.beat
 	}
 	got.res, got.err = c.action.Run(&c.ctx, flows.Call{
-		Run: c.w.about, Node: c.node, Visit: c.visit, Attempt: c.attempt, Key: c.key, In: c.in, With: c.with,
+		Run: c.w.about, Node: c.node, Visit: c.visit, Attempt: c.attempt, Key: c.key, In: c.in, Sees: c.sees, With: c.with,
 		Meter: &c.meter, Artifacts: c.w.e.Artifacts, Effects: &c.effects, Beat: beat, Log: &c.logger, Ended: c.last,
 	})
 }

@@ -24,7 +24,7 @@ func ownActions() map[string]About {
  "out": {"tone": "string", "pages": {"type": "list", "about": "paths", "max": 20}}}`,
 		},
 		"agent.write": {
-			Ends: []string{"needs_human"}, What: "A model changes files in the run's worktree. `in` needs `base_sha`, and `work_ref` to go on from the changes so far. Nothing leaves the machine.",
+			What: "A model changes files in the run's worktree. `in` needs `base_sha`, and `work_ref` to go on from the changes so far. Nothing leaves the machine.",
 			With:    prompt,
 			Example: `{"name": "fix", "prompt": "Fix what the issue describes.", "show": ["issue_ref", "evidence_ref"], "max_turns": 80}`,
 		},
@@ -42,10 +42,10 @@ func ownActions() map[string]About {
 			},
 			Example: `{"result": "needs_human", "code": "too-large", "reason": "This needs more than 20 files."}`,
 		},
-		"gates.no_progress": {Ends: []string{"no_progress"}, What: "Keeps the history of attempts and ends the flow with the result `no_progress` when the last one led nowhere: the same content, content of an earlier attempt, or nothing passes that failed before. Put it before the loop, so that it acts before the next attempt is paid for."},
-		"issue.read":        {Ends: []string{"closed", "needs_human"}, What: "Takes a snapshot of the issue and its comments, each with its author's standing. Ends the flow with `closed` when the issue is closed."},
+		"gates.no_progress": {What: "Keeps the history of attempts and ends the flow with the result `no_progress` when the last one led nowhere: the same content, content of an earlier attempt, or nothing passes that failed before. Put it before the loop, so that it acts before the next attempt is paid for."},
+		"issue.read":        {What: "Takes a snapshot of the issue and its comments, each with its author's standing. Ends the flow with `closed` when the issue is closed."},
 		"pull.open": {
-			Ends: []string{"pr_opened", "empty", "needs_human"}, What: "Commits the work, pushes it to the branch of the issue and opens a pull request, or updates the one that is open. It refuses content on which the tests did not pass. Sets the result `pr_opened`.",
+			What: "Commits the work, pushes it to the branch of the issue and opens a pull request, or updates the one that is open. It refuses content on which the tests did not pass. Sets the result `pr_opened`.",
 			With: []Key{
 				{"title", "Of the pull request; may have templates."}, {"body", "Its text; may have templates, whose values mention nobody."},
 				{"closes", "`true`: merging closes the issue."}, {"untested", "`true`: goes ahead without tests, and says so in the pull request."},
@@ -53,22 +53,22 @@ func ownActions() map[string]About {
 			Example: `{"title": "Fix #{{state.issue}}", "body": "As discussed.", "closes": true, "untested": false}`,
 		},
 		"report.note": {
-			Ends: []string{"needs_human"}, What: "Writes one comment on the issue, once a visit.", With: []Key{{"text", "Markdown; may have templates, whose values are data and mention nobody."}},
+			What: "Writes one comment on the issue, once a visit.", With: []Key{{"text", "Markdown; may have templates, whose values are data and mention nobody."}},
 			Example: `{"text": "Nothing to do: {{state.summary}}"}`,
 		},
 		"tests.run": {
-			Ends: []string{"needs_human"}, What: "Runs the repository's own tests, as configured or as recognised at the pinned commit, on the work so far. Zero tests is not a pass. `failing` are the tests that failed in any run, `flaky` those that failed in some and passed in others.",
+			What: "Runs the repository's own tests, as configured or as recognised at the pinned commit, on the work so far. Zero tests is not a pass. `failing` are the tests that failed in any run, `flaky` those that failed in some and passed in others.",
 			With: []Key{{"times", "How often, 1 to 50; 1 when absent."}}, Example: `{"times": 5}`,
 		},
 		"workspace.check": {
-			Ends: []string{"empty", "needs_human"}, What: "Judges the changes before anything of them runs or leaves: size, protected paths, secrets, binaries, links. The operator's bounds hold; `with` can only tighten them. Sets `blocked` when another attempt may settle it, and ends the flow when only a person can.",
+			What: "Judges the changes before anything of them runs or leaves: size, protected paths, secrets, binaries, links. The operator's bounds hold; `with` can only tighten them. Sets `blocked` when another attempt may settle it, and ends the flow when only a person can.",
 			With: []Key{
 				{"scope", "Globs; a change elsewhere is refused."}, {"max_files", "The most files."}, {"max_lines", "The most lines."},
 			},
 			Example: `{"scope": ["docs/**"], "max_files": 20, "max_lines": 400}`,
 		},
 		"workspace.pin": {
-			Ends: []string{"closed", "needs_human"}, What: "Looks whether the issue is open and settles the commit on which everything after it builds.",
+			What: "Looks whether the issue is open and settles the commit on which everything after it builds.",
 			With: []Key{{"branch", "What to build on; the default branch when absent."}}, Example: `{"branch": "release-2"}`,
 		},
 		"workspace.save": {What: "For `finally`: keeps unfinished work on a branch of its own, so that an ending loses nothing."},

@@ -16,9 +16,6 @@ type About struct {
 	// JSON. Both are empty for actions that take none.
 	With    []Key
 	Example string
-	// Ends are the results with which an action for flows of one's own may end
-	// the flow.
-	Ends []string
 }
 
 // Key is one key of an action's `with`.
@@ -51,8 +48,8 @@ func Actions(reg *flows.Registry, about map[string]About) (string, error) {
 				}
 			}
 		}
-		if !ofPhase(name) && slices.Contains(a.Writes, "result") != (len(entry.Ends) > 0 || takes(entry, "result")) {
-			bad("%s writes result or does not, and the results with which it ends the flow say otherwise", name)
+		if slices.Contains(a.Writes, "result") != (a.Ends != nil || len(a.Sets) > 0) {
+			bad("%s writes result or does not, and the results that it declares say otherwise", name)
 		}
 		if ofPhase(name) {
 			phases = append(phases, name)
@@ -98,17 +95,13 @@ What ` + "`uses:`" + ` of a [flow](flows.md) may name. An action is code of the 
 - **Reads** and **writes** are state fields. A flow must declare them in ` + "`state`" + `; ` + "`in`" + ` and ` + "`writes`" + ` of the node may be left out then. Where an action reads or writes *what the node says*, the node must say it.
 - **Outcomes** are those beside ` + "`ok` `failed` `timeout` `budget-exhausted`" + `, which every action may have.
 
-An action that writes ` + "`result`" + ` may end the flow early, for instance when the forge refuses something that no repetition mends. The results it may end with must be among the values of the flow's ` + "`result`" + `, and the flow needs ` + "`stop`" + `.
+An action may end the flow early, for instance when the forge refuses something that no repetition mends. The results it may end with or sets must be among the values of the flow's ` + "`result`" + `, and the flow needs ` + "`stop`" + `; ` + "`flow check`" + ` says what is missing.
 `
 
 const (
 	ofOwn    = "They share their state fields with the four phases, so that a flow made of them may stand in a phase's place."
 	ofPhases = "The parts of the built-in flows, for flows that replace one. They read and write each other's fields; begin with the built-in flow, not with an empty file."
 )
-
-func takes(a About, key string) bool {
-	return slices.ContainsFunc(a.With, func(k Key) bool { return k.Name == key })
-}
 
 func ofPhase(name string) bool {
 	return slices.ContainsFunc([]string{"triage.", "plan.", "implement.", "review."}, func(p string) bool { return strings.HasPrefix(name, p) })
@@ -131,8 +124,15 @@ func action(b *strings.Builder, a flows.Action, about About) {
 		}
 		fmt.Fprintf(b, "- outcomes %s\n", strings.Join(words, " "))
 	}
-	if len(about.Ends) > 0 {
-		fmt.Fprintf(b, "- may end the flow with the result %s\n", "`"+strings.Join(about.Ends, "` `")+"`")
+	if len(a.Sets) > 0 {
+		fmt.Fprintf(b, "- sets the result %s\n", "`"+strings.Join(a.Sets, "` `")+"`")
+	}
+	if a.Ends != nil {
+		if ends := a.Ends(nil); len(ends) > 0 {
+			fmt.Fprintf(b, "- may end the flow early with the result %s\n", "`"+strings.Join(ends, "` `")+"`")
+		} else {
+			b.WriteString("- ends the flow early\n")
+		}
 	}
 	if len(about.With) == 0 {
 		b.WriteString("- takes no `with`\n")

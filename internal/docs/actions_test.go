@@ -48,6 +48,13 @@ func TestActionsPageBites(t *testing.T) {
 		t.Fatal(err)
 	}
 	with := docs.About{What: "x", With: []docs.Key{{Name: "A", What: "a number"}}, Example: `{"A": 1}`}
+	silent := &flows.Registry{}
+	if err := silent.Add(flows.Action{Name: "a.ends", Version: "1", Run: none, Writes: []string{"result"}}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := docs.Actions(silent, map[string]docs.About{"a.ends": {What: "x"}}); err == nil || !strings.Contains(err.Error(), "a.ends writes result or does not") {
+		t.Errorf("an action that does not declare its ends: %v", err)
+	}
 	tests := []struct {
 		name  string
 		about map[string]docs.About
@@ -59,7 +66,6 @@ func TestActionsPageBites(t *testing.T) {
 		{"with of none", map[string]docs.About{"a.plain": with, "a.with": with}, "a.plain takes no with"},
 		{"no with", map[string]docs.About{"a.plain": {}, "a.with": {}}, "a.with takes a with"},
 		{"refused", map[string]docs.About{"a.plain": {}, "a.with": {With: with.With, Example: `{"A": "x"}`}}, "refuses its example"},
-		{"ends", map[string]docs.About{"a.plain": {What: "x", Ends: []string{"closed"}}, "a.with": with}, "a.plain writes result or does not"},
 		{"absent key", map[string]docs.About{"a.plain": {}, "a.with": {With: []docs.Key{{Name: "B"}}, Example: `{"A": 1}`}}, "lacks B"},
 	}
 	for _, tt := range tests {

@@ -14,6 +14,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"go.yaml.in/yaml/v3"
 
 	"github.com/pipelinebot/pipelinebot/flows"
 	"github.com/pipelinebot/pipelinebot/flows/templates"
@@ -105,30 +106,6 @@ func TestGuidesFlowsArePlayed(t *testing.T) {
 	}
 }
 
-// A flow of the guide has a result for each early end of its actions, and the
-// edge for it.
-func TestGuidesFlowsMayEndEarly(t *testing.T) {
-	t.Parallel()
-	about := docs.Abouts()
-	for _, whole := range examples(t) {
-		all := []*flows.Flow{whole}
-		for _, name := range whole.Children() {
-			child, _ := whole.Child(name)
-			all = append(all, child)
-		}
-		for _, f := range all {
-			result, _ := f.Field("result")
-			for _, n := range f.Nodes() {
-				for _, end := range about[n.Uses].Ends {
-					if !slices.Contains(result.Values, end) || !f.Stops() {
-						t.Errorf("flow %s: the action %s may end it with %s, which is no result of it, or it has no stop", f.Name(), n.Uses, end)
-					}
-				}
-			}
-		}
-	}
-}
-
 // Parts of flows in the guide have the keys of the format.
 func TestGuidesPartsAreYAMLOfTheFormat(t *testing.T) {
 	t.Parallel()
@@ -140,6 +117,12 @@ func TestGuidesPartsAreYAMLOfTheFormat(t *testing.T) {
 	}
 	key := regexp.MustCompile(`(?m)^(?:- \{?)?([a-z_]+): `)
 	for _, f := range docs.Fences(read(t, "flows.md")) {
+		if f.Lang == "yaml" {
+			var v any
+			if err := yaml.Unmarshal([]byte(f.Text), &v); err != nil {
+				t.Errorf("the block at line %d is no YAML: %v", f.Line, err)
+			}
+		}
 		if f.Lang != "yaml" || strings.HasPrefix(f.Text, "apiVersion:") || scriptName.MatchString(f.Text) {
 			continue
 		}

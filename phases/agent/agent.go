@@ -75,11 +75,20 @@ type kit struct{ Deps }
 // Actions are the actions for flows of users' own.
 func Actions(d Deps) []flows.Action {
 	k := kit{d}
-	return []flows.Action{
+	return issue.Declare([]flows.Action{
 		issue.SnapshotAction("issue.read", d.Forge), k.pin(), k.read(), k.write(), k.check(), k.tests(), k.command(),
 		k.noProgress(), k.openPull(), k.note(), k.end(),
 		delivery.Keeper{Trees: d.Trees, Rules: d.Rules, Identity: d.Identity, Saved: d.Saved}.Action("workspace.save", "base_sha"),
-	}
+	}, map[string][]string{
+		"issue.read":        {issue.Closed, issue.NeedsHuman},
+		"workspace.pin":     {issue.Closed, issue.NeedsHuman},
+		"agent.write":       {issue.NeedsHuman},
+		"workspace.check":   {"empty", issue.NeedsHuman},
+		"tests.run":         {issue.NeedsHuman},
+		"gates.no_progress": {"no_progress"},
+		"pull.open":         {"empty", issue.NeedsHuman},
+		"report.note":       {issue.NeedsHuman},
+	})
 }
 
 // repo is the run's repository.

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/pipelinebot/pipelinebot/flows"
@@ -79,6 +80,9 @@ func (a ask) request(ctx context.Context, c flows.Call, kind, system string) (ac
 	}
 	p := actuators.Prompt{ID: "agent/" + name + "@1", System: system, Sections: []actuators.Section{{Title: "The task", Text: a.Prompt}}}
 	for _, key := range a.Show {
+		if c.Sees != nil && !slices.Contains(c.Sees, key) {
+			return p, fmt.Errorf("show names %s, which is not in the node's `in`: the model would not see it", key)
+		}
 		text, err := shown(ctx, c, key)
 		if err != nil {
 			return p, err

@@ -39,11 +39,39 @@ func checkEnd(raw json.RawMessage) error {
 	return nil
 }
 
+// endsWith is the result that a node of flow.end names.
+func endsWith(raw json.RawMessage) []string {
+	w, err := flows.With[endWith](raw)
+	if err != nil || w.Result == "" {
+		return nil
+	}
+	return []string{w.Result}
+}
+
+// listed wants the key that list names in the node's `in`, and a list there.
+func listed(n flows.NodeFacts) []flows.NodeProblem {
+	w, err := flows.With[endWith](n.With)
+	if err != nil || w.List == "" {
+		return nil
+	}
+	if p, bad := unseen(n, w.List, "list"); bad {
+		return []flows.NodeProblem{p}
+	}
+	if f, _ := n.Field(w.List); f.Type != flows.ListField {
+		return []flows.NodeProblem{{
+			Code: "type-mismatch", Path: []string{"with", "list"}, Hint: "name a list of texts",
+			Msg: fmt.Sprintf("list names %s, which is of type %s", w.List, f.Type),
+		}}
+	}
+	return nil
+}
+
 // end ends the flow early, in the author's words. It reads the key that list
 // names and writes result.
 func (k kit) end() flows.Action {
 	return flows.Action{
 		Name: "flow.end", Version: "1", ReadOnly: true, CheckWith: checkEnd, Writes: []string{"result"},
+		CheckNode: listed, Ends: endsWith,
 		Run: func(_ context.Context, c flows.Call) (flows.Result, error) {
 			with, err := flows.With[endWith](c.With)
 			if err != nil {

@@ -48,7 +48,7 @@ func (k kit) openPull() flows.Action {
 		Name: "pull.open", Version: "1", Effects: true, CheckWith: checkPull,
 		Reads: []string{"base_sha", "work_ref", "diff_ref", "report_ref", "evidence_ref", "problems_ref", "default_branch",
 			"branch", "head_sha"},
-		Writes: []string{"branch", "head_sha", "patch_ref", "pr", "result"},
+		Writes: []string{"branch", "head_sha", "patch_ref", "pr", "result"}, Sets: []string{"pr_opened"},
 		Run: issue.Guard(func(ctx context.Context, c flows.Call) (flows.Result, error) {
 			with, err := flows.With[pullWith](c.With)
 			if err != nil {

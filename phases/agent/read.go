@@ -82,6 +82,7 @@ func checkRead(raw json.RawMessage) error {
 func (k kit) read() flows.Action {
 	return flows.Action{
 		Name: "agent.read", Version: "1", ReadOnly: true, CheckWith: checkRead,
+		CheckNode: readNode, Types: baseTypes(),
 		Run: func(ctx context.Context, c flows.Call) (flows.Result, error) {
 			with, err := flows.With[readWith](c.With)
 			if err != nil {

@@ -43,7 +43,8 @@ func (r Report) Check() error {
 func (k kit) write() flows.Action {
 	return flows.Action{
 		Name: "agent.write", Version: "1", CheckWith: checkWrite,
-		Writes: []string{"work_ref", "diff_ref", "report_ref", "result"},
+		Writes:    []string{"work_ref", "diff_ref", "report_ref", "result"},
+		CheckNode: writeNode, Types: baseTypes(),
 		Run: issue.Guard(func(ctx context.Context, c flows.Call) (flows.Result, error) {
 			with, err := flows.With[ask](c.With)
 			if err != nil {

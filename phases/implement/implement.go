@@ -18,6 +18,7 @@ import (
 	"github.com/pipelinebot/pipelinebot/phases/actuators"
 	"github.com/pipelinebot/pipelinebot/phases/delivery"
 	"github.com/pipelinebot/pipelinebot/phases/gates"
+	"github.com/pipelinebot/pipelinebot/phases/issue"
 	"github.com/pipelinebot/pipelinebot/phases/tree"
 )
 
@@ -81,10 +82,20 @@ type phase struct{ Deps }
 // Actions are the actions that the flow names.
 func Actions(d Deps) []flows.Action {
 	p := phase{d}
-	return []flows.Action{
+	return issue.Declare([]flows.Action{
 		p.admit(), p.baseline(), p.code(), p.checkDiff(), p.verify(), p.noProgress(),
 		p.giveUp(), p.publish(), p.openPull(), p.saveWork(),
-	}
+	}, map[string][]string{
+		"implement.admit":       {issue.Closed, "merged", issue.NeedsHuman},
+		"implement.baseline":    {issue.NeedsHuman},
+		"implement.code":        {issue.NeedsHuman},
+		"implement.check_diff":  {"empty", issue.NeedsHuman},
+		"implement.verify":      {issue.NeedsHuman},
+		"implement.no_progress": {"no_progress", issue.NeedsHuman},
+		"implement.give_up":     {issue.NeedsHuman},
+		"implement.publish":     {"empty", issue.NeedsHuman},
+		"implement.open_pr":     {issue.NeedsHuman},
+	})
 }
 
 // testCommand is how the tests of a repository are run, as configured.

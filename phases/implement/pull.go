@@ -24,7 +24,7 @@ func (p phase) openPull() flows.Action {
 		Name: "implement.open_pr", Version: "1", Effects: true,
 		Reads: []string{"branch", "default_branch", "issue_ref", "plan_ref", "plan_hash", "baseline_ref",
 			"evidence_ref", "problems_ref", "diff_ref"},
-		Writes: []string{"pr", "result"},
+		Writes: []string{"pr", "result"}, Sets: []string{"pr_opened"},
 		Run: issue.Guard(func(ctx context.Context, c flows.Call) (flows.Result, error) {
 			ref, err := issue.Ref(c)
 			if err != nil {

@@ -98,7 +98,7 @@ func (p phase) checkApproval() flows.Action {
 func (p phase) approve() flows.Action {
 	return flows.Action{
 		Name: "plan.approve", Version: "1", ReadOnly: true,
-		Reads: []string{"approved_by", "approved_via"}, Writes: []string{"result"},
+		Reads: []string{"approved_by", "approved_via"}, Writes: []string{"result"}, Sets: []string{"approved"},
 		Run: func(_ context.Context, c flows.Call) (flows.Result, error) {
 			return flows.Result{
 				Delta: flows.Delta{"result": "approved"},

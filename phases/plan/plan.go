@@ -108,11 +108,27 @@ func (p phase) voice() voice { return voice{p.Reader, p.Writer} }
 func Actions(d Deps) []flows.Action {
 	d.Settings = d.Settings.filled()
 	p := phase{d}
-	return []flows.Action{
+	return issue.Declare([]flows.Action{
 		issue.SnapshotAction("plan.snapshot", d.Reader),
 		p.base(), p.explore(), p.draft(), p.check(), p.critique(), p.unsettled(),
 		p.post(), p.auto(), p.markWaiting(), p.checkApproval(), p.noteLapse(),
 		p.unapprovable(), p.rejected(), p.expired(), p.approve(),
 		tree.ReleaseAction("plan.release", d.Trees),
-	}
+	}, map[string][]string{
+		"plan.snapshot":       {issue.Closed, issue.NeedsHuman},
+		"plan.base":           {issue.Closed, issue.NeedsHuman},
+		"plan.explore":        {issue.NeedsHuman},
+		"plan.draft":          {issue.NeedsHuman},
+		"plan.check":          {issue.NeedsHuman},
+		"plan.critique":       {issue.NeedsHuman},
+		"plan.unsettled":      {issue.NeedsHuman},
+		"plan.post":           {issue.NeedsHuman},
+		"plan.auto":           {issue.Closed, issue.NeedsHuman},
+		"plan.mark_waiting":   {issue.NeedsHuman},
+		"plan.check_approval": {issue.Closed, issue.NeedsHuman},
+		"plan.note_lapse":     {issue.NeedsHuman},
+		"plan.unapprovable":   {issue.NeedsHuman},
+		"plan.rejected":       {"rejected"},
+		"plan.expired":        {"expired"},
+	})
 }

@@ -145,7 +145,7 @@ func (p phase) decide() flows.Action {
 func (p phase) conclude() flows.Action {
 	return flows.Action{
 		Name: "review.conclude", Version: "1", ReadOnly: true,
-		Reads: []string{"verdict", "why"}, Writes: []string{"result"},
+		Reads: []string{"verdict", "why"}, Writes: []string{"result"}, Sets: []string{"approved", "changes_requested"},
 		Run: func(_ context.Context, c flows.Call) (flows.Result, error) {
 			why := c.In.Str("why")
 			switch c.In.Str("verdict") {

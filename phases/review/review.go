@@ -19,6 +19,7 @@ import (
 	"github.com/pipelinebot/pipelinebot/internal/secret"
 	"github.com/pipelinebot/pipelinebot/phases/actuators"
 	"github.com/pipelinebot/pipelinebot/phases/gates"
+	"github.com/pipelinebot/pipelinebot/phases/issue"
 	"github.com/pipelinebot/pipelinebot/phases/tree"
 )
 
@@ -103,13 +104,24 @@ type phase struct{ Deps }
 func Actions(d Deps) []flows.Action {
 	d.Settings = d.Settings.filled()
 	p := phase{d}
-	return []flows.Action{
+	return issue.Declare([]flows.Action{
 		p.admit(), p.fetch(),
 		p.reviewer("review.correctness", "review/correctness@1", correctnessPrompt, "correctness_ref"),
 		p.reviewer("review.safety", "review/safety@1", safetyPrompt, "safety_ref"),
 		p.synthesis(), p.verify(), p.ci(), p.decide(), p.post(), p.conclude(),
 		tree.ReleaseAction("review.release", d.Trees),
-	}
+	}, map[string][]string{
+		"review.admit":       {issue.Closed, "merged", issue.NeedsHuman},
+		"review.fetch":       {issue.NeedsHuman},
+		"review.correctness": {issue.NeedsHuman},
+		"review.safety":      {issue.NeedsHuman},
+		"review.synthesis":   {issue.NeedsHuman},
+		"review.verify":      {issue.NeedsHuman},
+		"review.ci":          {issue.NeedsHuman},
+		"review.decide":      {issue.Closed, "merged", issue.NeedsHuman},
+		"review.post":        {issue.NeedsHuman},
+		"review.conclude":    {issue.NeedsHuman},
+	})
 }
 
 // testCommand is how the tests of a repository are run, as configured.

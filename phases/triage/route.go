@@ -109,7 +109,7 @@ func questions(list []string) []string {
 func (p phase) accept() flows.Action {
 	return flows.Action{
 		Name: "triage.accept", Version: "1", ReadOnly: true,
-		Reads: []string{}, Writes: []string{"result"},
+		Reads: []string{}, Writes: []string{"result"}, Sets: []string{"accepted"},
 		Run: func(context.Context, flows.Call) (flows.Result, error) {
 			return flows.Result{Delta: flows.Delta{"result": "accepted"}, Note: "accepted for planning"}, nil
 		},

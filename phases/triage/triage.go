@@ -74,8 +74,15 @@ type phase struct{ Deps }
 func Actions(d Deps) []flows.Action {
 	d.Settings = d.Settings.filled()
 	p := phase{d}
-	return []flows.Action{
+	return issue.Declare([]flows.Action{
 		issue.SnapshotAction("triage.snapshot", d.Reader),
 		p.screen(), p.classify(), p.route(), p.ask(), p.unanswered(), p.accept(),
-	}
+	}, map[string][]string{
+		"triage.snapshot":   {issue.Closed, issue.NeedsHuman},
+		"triage.screen":     {"duplicate", issue.NeedsHuman},
+		"triage.classify":   {issue.NeedsHuman},
+		"triage.route":      {"declined", "duplicate", "split", issue.NeedsHuman},
+		"triage.ask":        {issue.NeedsHuman},
+		"triage.unanswered": {"needs_info"},
+	})
 }
