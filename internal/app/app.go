@@ -17,7 +17,6 @@ import (
 	"github.com/pipelinebot/pipelinebot/checkpoints"
 	"github.com/pipelinebot/pipelinebot/checkpoints/artifacts"
 	"github.com/pipelinebot/pipelinebot/checkpoints/sqlite"
-	"github.com/pipelinebot/pipelinebot/flows"
 	"github.com/pipelinebot/pipelinebot/flows/engine"
 	"github.com/pipelinebot/pipelinebot/internal/clock"
 	"github.com/pipelinebot/pipelinebot/internal/config"
@@ -116,15 +115,8 @@ func (a *App) assemble() error {
 	if err != nil {
 		return err
 	}
-	// A broken flow of the user's own must not wait for the first label.
-	for _, p := range labels.Phases() {
-		f, err := catalog.Get(string(p))
-		if err == nil && f.Phase() != string(p) {
-			err = flows.Problems{{Code: "bad-value", File: f.Name(), Msg: fmt.Sprintf("it says that it is of the phase %q", f.Phase())}}
-		}
-		if err != nil {
-			return fmt.Errorf("the flow of the %s phase cannot be used: %w", p, err)
-		}
+	if err := usable(catalog); err != nil {
+		return err
 	}
 	a.warnInvalid(catalog)
 	// The engine asks the worker before each node and effect; the worker walks

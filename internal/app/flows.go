@@ -5,6 +5,7 @@ import (
 	"os"
 
 	"github.com/pipelinebot/pipelinebot/flows"
+	"github.com/pipelinebot/pipelinebot/labels"
 	"github.com/pipelinebot/pipelinebot/phases/agent"
 	"github.com/pipelinebot/pipelinebot/phases/implement"
 	"github.com/pipelinebot/pipelinebot/phases/plan"
@@ -42,12 +43,20 @@ func Registry() (*flows.Registry, error) { return registry(deps{}) }
 // Catalog is the built-in flows and those of the user's folder ("" for none),
 // which win over built-in ones of the same name.
 func Catalog(reg *flows.Registry, dir string) (*flows.Catalog, error) {
-	builtin := map[string][]byte{}
+	builtin, phases := map[string][]byte{}, map[string][]string{}
 	for _, source := range []func() (string, []byte){
 		triage.FlowSource, plan.FlowSource, implement.FlowSource, review.FlowSource,
 	} {
 		name, src := source()
 		builtin[name] = src
+		f, problems := flows.Load(name, src, reg)
+		if err := problems.Err(); err != nil {
+			return nil, fmt.Errorf("reading the built-in flow %s: %w", name, err)
+		}
+		// What a phase's own flow may end with is what the pipeline knows to go
+		// on from.
+		result, _ := f.Field("result")
+		phases[f.Phase()] = result.Values
 	}
 	sources := []flows.Source{{Name: "built in", Files: builtin}}
 	if dir != "" {
@@ -56,7 +65,31 @@ func Catalog(reg *flows.Registry, dir string) (*flows.Catalog, error) {
 		}
 		sources = append(sources, flows.Source{Name: dir, FS: os.DirFS(dir)})
 	}
-	return flows.NewCatalog(reg, sources...)
+	return flows.NewCatalogWith(flows.LoadOptions{Registry: reg, Phases: phases}, sources...)
+}
+
+// CheckFlows tells why the flow of a phase can't be used: the daemon does not
+// start with it. A broken flow of the user's own must not wait for the first
+// label.
+func CheckFlows(dir string) error {
+	reg, err := Registry()
+	if err != nil {
+		return err
+	}
+	c, err := Catalog(reg, dir)
+	if err != nil {
+		return err
+	}
+	return usable(c)
+}
+
+func usable(c *flows.Catalog) error {
+	for _, p := range labels.Phases() {
+		if _, err := c.Get(string(p)); err != nil {
+			return fmt.Errorf("the flow of the %s phase cannot be used: %w", p, err)
+		}
+	}
+	return nil
 }
 
 // phaseFlows finds the flow of a phase: the winning one of the phase's name.

@@ -46,6 +46,9 @@ func (s *shell) configCheck() error {
 	if err != nil {
 		return &exitError{ExitUsage, err}
 	}
+	if err := app.CheckFlows(cfg.FlowsDir); err != nil {
+		return usage("%s: flows_dir: %v", cfg.Path, err)
+	}
 	doubts := app.ModelDoubts(cfg)
 	if s.json {
 		s.emit(map[string]any{"ok": true, "file": cfg.Path, "doubts": doubts})

@@ -148,14 +148,14 @@ func (s *flowShell) checkCommand() *cobra.Command {
 		Long: "check reads all flows, the one of a name, or a file that need not be in a flows\n" +
 			"folder, and prints every problem with its place, or the layers and the worst case.\n" +
 			"Nothing is run.\n\n" +
-			"Exit codes: 0 fine, 1 invalid, 2 there is no such flow.",
+			"Exit codes: 0 fine, 2 invalid, or there is no such flow.",
 		RunE: func(_ *cobra.Command, args []string) error {
-			c, reg, err := s.catalog()
+			c, _, err := s.catalog()
 			if err != nil {
 				return err
 			}
 			if len(args) == 1 && looksLikeFile(args[0]) {
-				return s.checkFile(c, reg, args[0])
+				return s.checkFile(c, args[0])
 			}
 			return s.checkFlows(c, args)
 		},
@@ -168,12 +168,12 @@ func looksLikeFile(arg string) bool { return strings.ContainsAny(arg, "./\\") }
 
 // checkFile checks a file as if it were in the flows folder: its subflows are
 // found there.
-func (s *flowShell) checkFile(c *flows.Catalog, reg *flows.Registry, file string) error {
+func (s *flowShell) checkFile(c *flows.Catalog, file string) error {
 	src, err := os.ReadFile(file)
 	if err != nil {
 		return usage("reading the flow: %v", err)
 	}
-	f, problems := flows.LoadWith(file, src, flows.LoadOptions{Registry: reg, Child: c.Get})
+	f, problems := flows.LoadWith(file, src, c.Options())
 	entry := flows.Entry{Name: file, Source: "file", File: file, Problems: problems}
 	if f != nil {
 		entry.Name, entry.Hash, entry.Version, entry.Phase = f.Name(), f.Hash(), f.Version(), f.Phase()
@@ -203,7 +203,7 @@ func (s *flowShell) printChecks(entries []flows.Entry, get func(string) (*flows.
 		}
 	}
 	if bad > 0 {
-		return said("%d of %s invalid", bad, markdown.Count(len(entries), "flow"))
+		return usage("%d of %s invalid", bad, markdown.Count(len(entries), "flow"))
 	}
 	return nil
 }
@@ -264,7 +264,7 @@ func (s *flowShell) winner(arg string) (*flows.Flow, *flows.Registry, error) {
 		if err != nil {
 			return nil, nil, usage("reading the flow: %v", err)
 		}
-		f, problems := flows.LoadWith(arg, src, flows.LoadOptions{Registry: reg, Child: c.Get})
+		f, problems := flows.LoadWith(arg, src, c.Options())
 		return f, reg, problems.Err()
 	}
 	f, err := c.Get(arg)

@@ -81,7 +81,7 @@ func (s *flowShell) write(name string, src []byte, force bool) error {
 		}
 	}
 	file := filepath.Join(dir, name+".yaml")
-	if _, problems := flows.LoadWith(file, src, flows.LoadOptions{Registry: reg, Child: c.Get}); len(problems) > 0 {
+	if _, problems := flows.LoadWith(file, src, c.Options()); len(problems) > 0 {
 		return said("the flow would not pass the checks, nothing was written:\n%v", problems)
 	}
 	if err := putFile(file, src, force); err != nil {
