@@ -125,9 +125,11 @@ func (d *Desk) Answer(ctx context.Context, run checkpoints.Run, yes bool, note s
 		data["note"] = note
 	}
 	// A plan's approval is bound to the plan that is shown now.
-	if state, err := flows.DecodeState(run.State); err == nil && state.Str("plan_hash") != "" {
-		data["hash"] = state.Str("plan_hash")
+	state, err := flows.DecodeState(run.State)
+	if err != nil {
+		return fmt.Errorf("reading the state of run %s, which tells the plan that is answered: %w", run.ID, err)
 	}
+	data["hash"] = state.Str("plan_hash")
 	body, err := json.Marshal(data)
 	if err != nil {
 		return fmt.Errorf("encoding the answer to run %s: %w", run.ID, err)
