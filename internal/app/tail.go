@@ -22,14 +22,22 @@ type News struct {
 type Tail struct {
 	reader Reader
 	only   string
-	told   map[string]int64
-	status map[string]checkpoints.Status
+	told   map[string]told // of the runs that are looked at
+	// forgotten is when the newest run began that is not looked at any more.
+	forgotten time.Time
+}
+
+// told is what was told of a run.
+type told struct {
+	seq    int64
+	status checkpoints.Status
+	began  time.Time
 }
 
 // NewTail begins at the first node of the newest runs, or of one run and its
 // children ("" for all).
 func NewTail(r Reader, only string) *Tail {
-	return &Tail{reader: r, only: only, told: map[string]int64{}, status: map[string]checkpoints.Status{}}
+	return &Tail{reader: r, only: only, told: map[string]told{}}
 }
 
 // tailed is how many runs, newest first, are looked at.
@@ -42,29 +50,47 @@ func (t *Tail) Next(ctx context.Context) (news []News, over bool, err error) {
 	if err != nil {
 		return nil, false, err
 	}
+	seen := make(map[string]told, len(runs))
 	for _, run := range runs {
 		if run.ID == t.only {
 			over = run.Status.Final()
 		}
-		if run.Seq != t.told[run.ID] {
+		was, ok := t.told[run.ID]
+		now := told{run.Seq, run.Status, run.Created}
+		if !ok && !run.Created.After(t.forgotten) {
+			was = now // it is back, since newer ones were deleted
+		}
+		if run.Seq != was.seq {
 			history, err := t.reader.History(ctx, run.ID)
 			if err != nil {
 				return nil, false, fmt.Errorf("reading the nodes of run %s: %w", run.ID, err)
 			}
 			for _, n := range history {
-				if n.Seq > t.told[run.ID] {
+				if n.Seq > was.seq {
 					news = append(news, News{At: n.Began.Add(n.Took), Run: run, Node: &n})
-					t.told[run.ID] = n.Seq
+					now.seq = n.Seq
 				}
 			}
 		}
-		if t.status[run.ID] != run.Status && tells(run.Status) {
+		if was.status != run.Status && tells(run.Status) {
 			news = append(news, News{At: run.Updated, Run: run})
 		}
-		t.status[run.ID] = run.Status
+		seen[run.ID] = now
 	}
+	t.forget(seen)
 	slices.SortStableFunc(news, func(a, b News) int { return a.At.Compare(b.At) })
 	return news, over, nil
+}
+
+// forget keeps what was told of the runs that were seen just now, and nothing
+// else: runs come for as long as it is followed.
+func (t *Tail) forget(seen map[string]told) {
+	for id, was := range t.told {
+		if _, ok := seen[id]; !ok && was.began.After(t.forgotten) {
+			t.forgotten = was.began
+		}
+	}
+	t.told = seen
 }
 
 // tells reports a status that is news by itself.
