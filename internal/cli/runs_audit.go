@@ -87,17 +87,28 @@ func (s *shell) audit(ctx context.Context, d *app.Desk, run checkpoints.Run) err
 		s.printAudits(lines)
 	}
 	if a.Action != engine.Resume {
-		return said("run %s: %s", run.ID, advice(run, a))
+		return said("run %s: %s", run.ID, advice(run, a, fits(d, run)))
 	}
 	return nil
 }
 
-func advice(run checkpoints.Run, a engine.Audit) string {
+// fits reports that this program can walk the frozen flow of a run, be it
+// with actions of other versions. Without, drift can't be accepted.
+func fits(d *app.Desk, run checkpoints.Run) bool {
+	_, err := d.Frozen(run)
+	return err == nil
+}
+
+// advice is the way out for a run that can't be resumed as it is.
+func advice(run checkpoints.Run, a engine.Audit, fits bool) string {
+	hopeless := a.Action == engine.Refuse || a.Snapshot == engine.Missing || !fits
 	switch {
-	case a.Action == engine.Refuse || a.Snapshot == engine.Missing:
+	case run.Status.Final() && (hopeless || len(run.Initial) == 0):
 		return "nothing can be built on it; start the phase again"
 	case run.Status.Final():
 		return "`pipelinebot runs fork` begins at a node of it, with the actions of this program"
+	case hopeless:
+		return "this program can't go on with it: `pipelinebot runs cancel` ends it, its work saved; then start the phase again"
 	}
 	return "`pipelinebot runs resume --accept-drift` goes on with its frozen flow and the actions of this program"
 }

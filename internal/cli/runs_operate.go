@@ -102,8 +102,8 @@ func (s *shell) checkDrift(ctx context.Context, d *app.Desk, run checkpoints.Run
 	switch {
 	case a.Action == engine.Resume:
 		return nil
-	case a.Action == engine.Refuse || a.Snapshot == engine.Missing:
-		return said("run %s cannot be resumed: %s", run.ID, reasons)
+	case a.Action == engine.Refuse || a.Snapshot == engine.Missing || !fits(d, run):
+		return said("run %s cannot be resumed: %s; %s", run.ID, reasons, advice(run, a, fits(d, run)))
 	case !accept:
 		return said("run %s has drifted: %s; --accept-drift goes on with its frozen flow all the same", run.ID, reasons)
 	case run.Status == checkpoints.Running || run.Status == checkpoints.Ending:

@@ -1,0 +1,33 @@
+package cli
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"github.com/pipelinebot/pipelinebot/checkpoints"
+	"github.com/pipelinebot/pipelinebot/flows/engine"
+)
+
+// What an audit advises can be done.
+func TestAdvice(t *testing.T) {
+	t.Parallel()
+	start := json.RawMessage(`{}`)
+	for name, c := range map[string]struct {
+		run  checkpoints.Run
+		a    engine.Audit
+		fits bool
+		want string
+	}{
+		"actions of other versions": {checkpoints.Run{Status: checkpoints.Halted}, engine.Audit{Snapshot: engine.Drifted, Action: engine.Rebuild}, true, "--accept-drift"},
+		"a flow that does not fit":  {checkpoints.Run{Status: checkpoints.Halted}, engine.Audit{Snapshot: engine.Drifted, Action: engine.Rebuild}, false, "runs cancel"},
+		"corrupt":                   {checkpoints.Run{Status: checkpoints.Halted}, engine.Audit{Snapshot: engine.Corrupt, Action: engine.Refuse}, false, "runs cancel"},
+		"over":                      {checkpoints.Run{Status: checkpoints.Failed, Initial: start}, engine.Audit{Snapshot: engine.Drifted, Action: engine.Rebuild}, true, "runs fork"},
+		"over, of no known start":   {checkpoints.Run{Status: checkpoints.Failed}, engine.Audit{Snapshot: engine.Drifted, Action: engine.Rebuild}, true, "start the phase again"},
+		"over, and does not fit":    {checkpoints.Run{Status: checkpoints.Failed, Initial: start}, engine.Audit{Snapshot: engine.Drifted, Action: engine.Rebuild}, false, "start the phase again"},
+	} {
+		if got := advice(c.run, c.a, c.fits); !strings.Contains(got, c.want) {
+			t.Errorf("%s: %q does not tell of %q", name, got, c.want)
+		}
+	}
+}
