@@ -8,15 +8,16 @@ import (
 
 	"github.com/pipelinebot/pipelinebot/internal/config"
 	"github.com/pipelinebot/pipelinebot/internal/strictyaml"
+	"github.com/pipelinebot/pipelinebot/phases/implement"
+	"github.com/pipelinebot/pipelinebot/phases/plan"
+	"github.com/pipelinebot/pipelinebot/phases/review"
+	"github.com/pipelinebot/pipelinebot/phases/triage"
 )
 
 // promptNames are the prompts that a configuration can give models of their
 // own, without versions.
 func promptNames() []string {
-	return []string{
-		"triage/classify", "plan/explore", "plan/draft", "plan/critique", "implement/code",
-		"review/correctness", "review/safety", "review/synthesis",
-	}
+	return slices.Concat(triage.PromptNames(), plan.PromptNames(), implement.PromptNames(), review.PromptNames())
 }
 
 // ModelDoubts says what of `models` is legal and yet hardly meant: a model
