@@ -119,23 +119,20 @@ func (a *App) assemble() error {
 		return err
 	}
 	a.warnInvalid(catalog)
-	// The engine asks the worker before each node and effect; the worker walks
-	// with the engine.
-	w := &worker.Worker{}
 	eng := engine.New(engine.Options{
 		Store: a.store, Registry: reg, Artifacts: kept, Clock: a.clock, Log: a.Log,
 		Limits: func(checkpoints.Run) checkpoints.Limits { return a.cfg.Limits },
-		Scrub:  a.scrub.Scrub, Hooks: a.hooks(w),
+		Scrub:  a.scrub.Scrub, Hooks: a.hooks(),
 	})
 	starts := handoff.Builder{Flows: phaseFlows{catalog}, Freezer: eng, Runs: a.store}
-	w.Options = worker.Options{
+	a.worker = worker.New(worker.Options{
 		Store: a.store, Forge: a.forge, Walker: eng, Next: starts, Names: a.cfg.Labels, Clock: a.clock, Log: a.Log,
 		Reporter: a.reporter,
 		Owner:    fmt.Sprintf("pid-%d", os.Getpid()), Lease: leaseTime, Ended: a.ended,
-	}
-	a.worker, a.engine = w, eng
+	})
+	a.engine = eng
 	a.dispatch = dispatch.New(dispatch.Options{
-		Forge: a.forge, Store: a.store, Starts: starts, Flows: runFlows{reg, eng}, Interrupter: w, Clock: a.clock, Log: a.Log,
+		Forge: a.forge, Store: a.store, Starts: starts, Flows: runFlows{reg, eng}, Interrupter: a.worker, Clock: a.clock, Log: a.Log,
 		Machine: labels.Machine{Names: a.cfg.Labels, Policy: a.cfg.Policy}, AllowedBots: a.cfg.AllowedBots,
 	})
 	return nil

@@ -6,7 +6,6 @@ import (
 
 	"github.com/pipelinebot/pipelinebot/checkpoints"
 	"github.com/pipelinebot/pipelinebot/flows/engine"
-	"github.com/pipelinebot/pipelinebot/internal/worker"
 )
 
 // Observer is told what happens. Calls come from several goroutines; they must
@@ -33,10 +32,14 @@ type NodeEvent struct {
 	Usage   checkpoints.Usage `json:"usage,omitzero"`
 }
 
-func (a *App) hooks(w *worker.Worker) engine.Hooks {
+// hooks let the engine ask the worker before each node and effect. The worker
+// walks with the engine, so that there is none yet.
+func (a *App) hooks() engine.Hooks {
 	return engine.Hooks{
-		KillSwitch:   w.KillSwitch,
-		BeforeEffect: w.CheckEffect,
+		KillSwitch: func(ctx context.Context, run checkpoints.Run) (on bool, reason string, err error) {
+			return a.worker.KillSwitch(ctx, run)
+		},
+		BeforeEffect: func(ctx context.Context, run checkpoints.Run) error { return a.worker.CheckEffect(ctx, run) },
 		OnNode:       a.onNode,
 	}
 }
