@@ -76,11 +76,13 @@ func kindOf(k Kind) (kindSpec, bool) {
 			outcomes: fixed(OK, Failed, Timeout, Budget), total: justOK,
 		}, true
 	case Fanout:
-		// Where it leads on ok is its join, which has no edge in the file.
+		// Where it leads on ok is its join, which has no edge in the file. A
+		// branch that it needs fails it, whatever became of the branch; only
+		// where the flow's limits are used up before it, it is not entered.
 		return kindSpec{
 			keys: []string{"branches", "join", "max_parallel"},
 			read: (*loader).readFanout, check: nothing,
-			outcomes: fixed(OK, Failed, Timeout, Budget), total: fixed(),
+			outcomes: fixed(OK, Failed, Budget), total: fixed(),
 		}, true
 	case Merge:
 		return kindSpec{

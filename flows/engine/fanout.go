@@ -49,6 +49,11 @@ func (w *walk) fanOut(ctx context.Context, node *planned, en entry) result {
 	if err := f.load(ctx); err != nil {
 		return result{fatal: err}
 	}
+	if len(f.rows) == 0 {
+		if res, over := w.overspent(ctx, node); over {
+			return res
+		}
+	}
 	if f.failed() == nil {
 		f.run(ctx)
 	}
@@ -62,7 +67,7 @@ func (w *walk) fanOut(ctx context.Context, node *planned, en entry) result {
 			return result{fatal: err}
 		}
 		return result{
-			outcome: flows.Outcome(bad.Outcome), spends: true,
+			outcome: flows.Failed, code: branchCode(bad.Outcome), spends: true,
 			err: fmt.Errorf("branch %s: %s: %s", bad.Branch, bad.Outcome, orNone(bad.Note)),
 		}
 	case f.rests != nil:
@@ -75,6 +80,19 @@ func (w *walk) fanOut(ctx context.Context, node *planned, en entry) result {
 		}
 	}
 	return result{outcome: flows.OK, spends: true, to: node.Join, note: fmt.Sprintf("%d of %d branches ok", good, len(node.Branches))}
+}
+
+// branchCode is the word for a fanout that a branch with the given outcome has
+// failed.
+func branchCode(outcome string) string {
+	switch flows.Outcome(outcome) {
+	case flows.Budget:
+		return "budget"
+	case flows.Timeout:
+		return string(flows.Timeout)
+	case flows.OK, flows.Failed, flows.Denied, flows.Exhausted, flows.Skipped, flows.Stopped:
+	}
+	return ""
 }
 
 // load reads what is stored of this visit.

@@ -32,7 +32,7 @@ nodes:
   - {id: done, kind: sink}
 edges:
   - {from: a, to: fan}
-  - {from: fan, to: done, on: [failed, timeout], set: {result: needs_human}}
+  - {from: fan, to: done, on: [failed], set: {result: needs_human}}
   - {from: m, to: done}
 `
 
@@ -187,7 +187,7 @@ func TestRequiredBranchFails(t *testing.T) {
 		if diff := cmp.Diff([]string{"x/1 " + outcome, "y/1 cancelled", "z/1 cancelled"}, w.rows(id)); diff != "" {
 			t.Errorf("%s: rows (-want +got):\n%s", name, diff)
 		}
-		if rec := w.history(id)[1]; rec.Outcome != outcome || !strings.HasPrefix(rec.Note, "branch x: ") {
+		if rec := w.history(id)[1]; rec.Outcome != "failed" || !strings.HasPrefix(rec.Note, "branch x: ") {
 			t.Errorf("%s: record = %+v", name, rec)
 		}
 		if strings.Contains(w.called(), "m") || strings.Contains(w.called(), "z") {
@@ -203,10 +203,33 @@ func TestRequiredBranchFailsTheRun(t *testing.T) {
 	t.Parallel()
 	w := fannedWorld(t)
 	w.script["x"] = func(context.Context, flows.Call) (flows.Result, error) { return flows.Result{}, errors.New("boom") }
-	out := w.walk(w.begin(strings.Replace(fanned, "on: [failed, timeout]", "on: [timeout]", 1)))
+	out := w.walk(w.begin(strings.Replace(fanned, "on: [failed]", "on: [budget-exhausted]", 1)))
 	w.want(out, "ended error failed: a")
 	if !strings.Contains(out.Reason, "boom") {
 		t.Errorf("reason = %q", out.Reason)
+	}
+}
+
+// A fanout whose flow has nothing left is not entered; a branch that it needs
+// and that uses up its own budget fails it, and the error says how.
+//
+// Covers: VK17, AR15.
+func TestFanoutAndBudgets(t *testing.T) {
+	t.Parallel()
+	w := fannedWorld(t)
+	w.script["a"] = spends(10)
+	id := w.begin(strings.Replace(fanned, "nodes:\n", "limits: {tokens: 1000}\nnodes:\n", 1))
+	w.want(w.walk(id), "ended needs_human budget: a fan done")
+	if rows := w.rows(id); w.called() != "a" || len(rows) != 0 {
+		t.Errorf("called %q, rows %v", w.called(), rows)
+	}
+	w = fannedWorld(t)
+	w.script["x"] = spends(20)
+	id = w.begin(strings.Replace(fanned, "on: [failed]", "on: [budget-exhausted]", 1))
+	out := w.walk(id)
+	w.want(out, "ended error budget: a")
+	if rows := w.rows(id); !slices.Contains(rows, "x/1 budget-exhausted") || !strings.Contains(out.Reason, "branch x") {
+		t.Errorf("rows %v, reason %q", rows, out.Reason)
 	}
 }
 
@@ -417,7 +440,7 @@ func TestFanoutBudgets(t *testing.T) {
 		w.script[b] = spends(10)
 	}
 	id = w.begin(strings.Replace(fanned, "max_parallel: 2", "max_parallel: 3", 1))
-	w.want(w.walk(id), "ended needs_human budget: a fan done")
+	w.want(w.walk(id), "ended needs_human: a fan done")
 	if got := w.get(id).Spent.Tokens(); got != 1000 {
 		t.Errorf("spent %d tokens, want 1000", got)
 	}

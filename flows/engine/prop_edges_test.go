@@ -13,8 +13,10 @@ func (n *propNode) outcomes() []string {
 		return []string{"denied", "failed", n.onExpire}
 	case "approval":
 		return []string{"denied", n.onExpire}
-	case "command", "fanout":
+	case "command":
 		return []string{"failed", "timeout", "budget-exhausted"}
+	case "fanout":
+		return []string{"failed", "budget-exhausted"}
 	case "merge", "subflow":
 		return []string{"failed"}
 	}

@@ -23,15 +23,15 @@ func (in *interpreter) command(n *propNode, visit int) entered {
 	return e
 }
 
-// fanout runs every branch over the same state. One that is required and
-// fails decides how the fanout ends.
+// fanout runs every branch over the same state. One that is required and does
+// not end well fails the fanout; its code says how that branch ended.
 func (in *interpreter) fanout(n *propNode, visit int) entered {
-	broken, over := "", in.overspent()
+	if in.overspent() {
+		return entered{outcome: "budget-exhausted"}
+	}
+	broken := ""
 	for _, b := range n.branches {
-		e := entered{outcome: "budget-exhausted"}
-		if !over {
-			e = in.act(b, b.act(visit), in.end.State.only(b.in), "")
-		}
+		e := in.act(b, b.act(visit), in.end.State.only(b.in), "")
 		in.joined[b.id] = e
 		if e.outcome != "ok" && !b.optional {
 			broken = e.outcome
@@ -39,12 +39,10 @@ func (in *interpreter) fanout(n *propNode, visit int) entered {
 	}
 	if broken != "" {
 		in.unsure = true
-		return entered{outcome: broken}
+		return entered{outcome: "failed", code: map[string]string{"timeout": "timeout", "budget-exhausted": "budget"}[broken]}
 	}
 	for _, b := range n.branches {
-		if !over {
-			in.end.Calls[fmt.Sprint(b.id, "/", visit)]++
-		}
+		in.end.Calls[fmt.Sprint(b.id, "/", visit)]++
 	}
 	return entered{outcome: "ok"}
 }
