@@ -64,7 +64,7 @@ func (c *catalogLoader) entry(i int) {
 		return
 	}
 	e.Hash, e.Version, e.Phase, e.flow = f.Hash(), f.Version(), f.Phase(), f
-	e.Notes = noteResults(f, c.options.Phases)
+	e.Notes = append(noteResults(f, c.options.Phases), Notes(f)...)
 }
 
 func (c *catalogLoader) child(name string) (*Flow, error) {

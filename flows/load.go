@@ -116,7 +116,7 @@ func LoadWith(name string, src []byte, o LoadOptions) (*Flow, Problems) {
 			}
 			return a.Column - b.Column
 		})
-		return nil, l.problems
+		return nil, l.problems.once()
 	}
 	return l.flow, nil
 }

@@ -75,6 +75,9 @@ func (l *loader) sortEdges() {
 }
 
 func (l *loader) checkEdges() {
+	if len(l.ids) == 0 && len(l.top.items("nodes")) > maxNodes {
+		return // none of them was read, so every edge would dangle
+	}
 	ids := slices.Sorted(maps.Keys(l.ids))
 	for _, e := range l.edges {
 		dangling := false

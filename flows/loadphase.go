@@ -40,6 +40,17 @@ func (l *loader) checkPhase() {
 	}
 }
 
+// Notes are what the author of a flow may not have meant, for people.
+func Notes(f *Flow) []string {
+	var notes []string
+	for _, n := range f.nodes {
+		if n.Kind == Command && !slices.ContainsFunc(f.out[n.ID], func(e *Edge) bool { return e.Takes(Failed) }) {
+			notes = append(notes, fmt.Sprintf("the command %s has no edge on failed: an exit code other than 0 ends the run with an error", n.ID))
+		}
+	}
+	return notes
+}
+
 // noteResults tells of results with which the phase's flow may end and the one
 // in its place never does.
 func noteResults(f *Flow, phases map[string][]string) []string {

@@ -50,6 +50,18 @@ func (ps Problems) Error() string {
 	return strings.Join(lines, "\n")
 }
 
+// once leaves out what is said twice of one place.
+func (ps Problems) once() Problems {
+	seen := map[Problem]bool{}
+	return slices.DeleteFunc(ps, func(p Problem) bool {
+		key := p
+		key.Node, key.Hint = "", ""
+		twice := seen[key]
+		seen[key] = true
+		return twice
+	})
+}
+
 // Err is the problems as an error, nil when there are none.
 func (ps Problems) Err() error {
 	if len(ps) == 0 {

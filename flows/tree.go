@@ -64,7 +64,7 @@ func (r *reader) parse(src []byte) (*yaml.Node, bool) {
 		r.add(place{1, 1, ""}, "no-nodes", "", "the file is empty")
 		return nil, false
 	} else if err != nil {
-		r.syntax(err)
+		r.syntax(src, err)
 		return nil, false
 	}
 	var second yaml.Node
@@ -73,7 +73,7 @@ func (r *reader) parse(src []byte) (*yaml.Node, bool) {
 		r.add(at(&second, ""), "multi-document", "one flow a file", "a second document begins")
 		return nil, false
 	case !errors.Is(err, io.EOF):
-		r.syntax(err)
+		r.syntax(src, err)
 		return nil, false
 	}
 	before := len(r.problems)
@@ -83,14 +83,40 @@ func (r *reader) parse(src []byte) (*yaml.Node, bool) {
 
 var yamlLine = regexp.MustCompile(`line (\d+)`)
 
-func (r *reader) syntax(err error) {
+func (r *reader) syntax(src []byte, err error) {
+	if line, column, ok := tabbed(src); ok {
+		r.add(place{line, column, ""}, "yaml-syntax", "indent with blanks", "a tab is in the indentation, which YAML does not allow")
+		return
+	}
 	p := place{1, 1, ""}
-	if m := yamlLine.FindStringSubmatch(err.Error()); m != nil {
+	msg := strings.TrimPrefix(err.Error(), "yaml: ")
+	if m := yamlLine.FindStringSubmatch(msg); m != nil {
 		if n, err := strconv.Atoi(m[1]); err == nil && n > 0 {
 			p.line = n
 		}
+		msg = strings.TrimPrefix(msg, m[0]+": ")
+		// The library counts the lines of what its parser refuses from 0, and
+		// those of its scanner from 1.
+		for _, parsers := range []string{"node content", "',' or", "key", "'-' indicator", "<"} {
+			if strings.HasPrefix(msg, "did not find expected "+parsers) {
+				p.line++
+				break
+			}
+		}
 	}
-	r.add(p, "yaml-syntax", "", "%s", strings.TrimPrefix(err.Error(), "yaml: "))
+	r.add(p, "yaml-syntax", "look for a missing quote, within {…} and […] above all, and at the indentation", "%s", msg)
+}
+
+// tabbed finds the first tab in the indentation of a file that is no YAML.
+func tabbed(src []byte) (line, column int, ok bool) {
+	for text := range bytes.Lines(src) {
+		line++
+		indent := text[:len(text)-len(bytes.TrimLeft(text, " \t"))]
+		if i := bytes.IndexByte(indent, '\t'); i >= 0 && len(bytes.TrimSpace(text)) > 0 {
+			return line, i + 1, true
+		}
+	}
+	return 0, 0, false
 }
 
 // inspectFlow inspects a flow; those within it may be as deep as it may be.
