@@ -135,8 +135,9 @@ func (c *checker) fitLine(p string, f *flows.Flow, reg *flows.Registry, n flows.
 			c.add(p+"."+key, "known here: "+strings.Join(may, ", "), "a %s has no %s", n.Kind, key)
 		}
 	}
-	if want := outcomes(reg, n); l.Outcome != "" && !slices.Contains(want, l.Outcome) {
-		c.add(p+".outcome", "it may end with "+strings.Join(want, ", "), "node %s never ends with %q", n.ID, l.Outcome)
+	c.outcome(p+".outcome", n, outcomes(reg, n), l.Outcome)
+	if said, ok := l.Event["outcome"]; ok && n.Kind == flows.Approval {
+		c.outcome(p+".event.outcome", n, outcomes(reg, n), fmt.Sprint(said))
 	}
 	for _, key := range slices.Sorted(maps.Keys(l.Delta)) {
 		if !slices.Contains(n.Writes, key) {
@@ -153,6 +154,23 @@ func (c *checker) fitLine(p string, f *flows.Flow, reg *flows.Registry, n flows.
 	case known:
 		c.fit(p+".child.nodes", child, reg, l.Child.Nodes)
 	}
+}
+
+func (c *checker) outcome(p string, n flows.Node, want []string, is string) {
+	if is == "" || slices.Contains(want, is) {
+		return
+	}
+	hint := "it may end with " + strings.Join(want, ", ")
+	near := strictyaml.Nearest(is, want)
+	for _, w := range want {
+		if near == "" && len(is) > 1 && strings.HasPrefix(w, is) {
+			near = w
+		}
+	}
+	if near != "" {
+		hint = "did you mean " + near + "?"
+	}
+	c.add(p, hint, "node %s never ends with %q", n.ID, is)
 }
 
 func outcomes(reg *flows.Registry, n flows.Node) []string {

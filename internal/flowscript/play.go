@@ -1,6 +1,7 @@
 package flowscript
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -55,7 +56,8 @@ type player struct {
 
 // Run rehearses a flow. The error is a strictyaml.Problems when the script does
 // not fit the flow, or what happened does not fit the script; a flow that ends
-// in an error is a Report. registry tells what the loader knew of the actions;
+// in an error is a Report. A rehearsal that began has a Report also beside an
+// error: as far as it came. registry tells what the loader knew of the actions;
 // none of them is called.
 func Run(ctx context.Context, flow *flows.Flow, registry *flows.Registry, s Script) (Report, error) {
 	p := &player{
@@ -78,19 +80,16 @@ func Run(ctx context.Context, flow *flows.Flow, registry *flows.Registry, s Scri
 	}
 	ctx, p.stop = context.WithCancelCause(ctx)
 	defer p.stop(nil)
-	if err := p.play(ctx); err != nil {
-		if told := p.problems(); told != nil {
-			return Report{}, told
-		}
-		return Report{}, err
+	wrong := p.play(ctx)
+	if wrong == nil {
+		p.unused()
 	}
-	p.unused()
-	if err := p.problems(); err != nil {
-		return Report{}, err
+	if told := p.problems(); told != nil {
+		wrong = told
 	}
 	rep, err := p.report(context.WithoutCancel(ctx), run.ID)
-	if err != nil {
-		return rep, err
+	if err != nil || wrong != nil {
+		return rep, cmp.Or(wrong, err)
 	}
 	rep.compare(s.Expect)
 	return rep, nil
@@ -262,7 +261,11 @@ func (p *player) event(ctx context.Context, run checkpoints.Run) (bool, error) {
 	}
 	l, ok := part.take(n.ID)
 	if !ok {
-		return false, p.missing(part, n.ID, fmt.Sprintf("visit %d, %s", run.Visits[n.ID]+1, run.Wait.Why))
+		when := fmt.Sprintf("visit %d, %s", run.Visits[n.ID]+1, run.Wait.Why)
+		if why := p.passedOver(ctx, run.ID, n.ID); why != "" {
+			when += "; the last event was passed over: " + why
+		}
+		return false, p.missing(part, n.ID, when)
 	}
 	if l.Expires {
 		p.clock.until(run.Wait.Until)
@@ -279,6 +282,19 @@ func (p *player) event(ctx context.Context, run checkpoints.Run) (bool, error) {
 		return false, fmt.Errorf("delivering to node %s: %w", n.ID, err)
 	}
 	return true, nil
+}
+
+// passedOver is why the node's last event did not count, "" when none came or
+// it did.
+func (p *player) passedOver(ctx context.Context, run, node string) string {
+	history, err := p.store.History(ctx, run)
+	if err != nil || len(history) == 0 {
+		return ""
+	}
+	if last := history[len(history)-1]; last.Node == node && last.Outcome == string(flows.Skipped) {
+		return last.Note
+	}
+	return ""
 }
 
 // data is an event's; an approval without any is the operator's.
