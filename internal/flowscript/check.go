@@ -163,7 +163,7 @@ func (c *checker) outcome(p string, n flows.Node, want []string, is string) {
 	hint := "it may end with " + strings.Join(want, ", ")
 	near := strictyaml.Nearest(is, want)
 	for _, w := range want {
-		if near == "" && len(is) > 1 && strings.HasPrefix(w, is) {
+		if near == "" && len(is) > 2 && strings.HasPrefix(w, is[:3]) {
 			near = w
 		}
 	}
