@@ -3,7 +3,6 @@ package cli
 import (
 	"errors"
 	"fmt"
-	"os"
 	"slices"
 	"strings"
 	"text/tabwriter"
@@ -13,6 +12,7 @@ import (
 	"github.com/pipelinebot/pipelinebot/flows"
 	"github.com/pipelinebot/pipelinebot/internal/app"
 	"github.com/pipelinebot/pipelinebot/internal/config"
+	"github.com/pipelinebot/pipelinebot/internal/strictyaml"
 	"github.com/pipelinebot/pipelinebot/phases/markdown"
 )
 
@@ -169,7 +169,7 @@ func looksLikeFile(arg string) bool { return strings.ContainsAny(arg, "./\\") }
 // checkFile checks a file as if it were in the flows folder: its subflows are
 // found there.
 func (s *flowShell) checkFile(c *flows.Catalog, file string) error {
-	src, err := os.ReadFile(file)
+	src, err := strictyaml.ReadFile(file)
 	if err != nil {
 		return usage("reading the flow: %v", err)
 	}
@@ -260,7 +260,7 @@ func (s *flowShell) winner(arg string) (*flows.Flow, *flows.Registry, error) {
 		return nil, nil, err
 	}
 	if looksLikeFile(arg) {
-		src, err := os.ReadFile(arg)
+		src, err := strictyaml.ReadFile(arg)
 		if err != nil {
 			return nil, nil, usage("reading the flow: %v", err)
 		}

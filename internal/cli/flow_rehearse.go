@@ -2,11 +2,11 @@ package cli
 
 import (
 	"fmt"
-	"os"
 
 	"github.com/spf13/cobra"
 
 	"github.com/pipelinebot/pipelinebot/internal/flowscript"
+	"github.com/pipelinebot/pipelinebot/internal/strictyaml"
 )
 
 func (s *flowShell) rehearseCommand() *cobra.Command {
@@ -26,7 +26,7 @@ func (s *flowShell) rehearseCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			src, err := os.ReadFile(script)
+			src, err := strictyaml.ReadFile(script)
 			if err != nil {
 				return usage("reading the script: %v", err)
 			}

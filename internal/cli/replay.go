@@ -15,6 +15,7 @@ import (
 
 	"github.com/pipelinebot/pipelinebot/internal/mockworld/scenario"
 	"github.com/pipelinebot/pipelinebot/internal/replay"
+	"github.com/pipelinebot/pipelinebot/internal/strictyaml"
 	"github.com/pipelinebot/pipelinebot/phases/markdown"
 )
 
@@ -83,7 +84,7 @@ func loadScenarios(files []string) ([]*scenario.Scenario, error) {
 	var all []*scenario.Scenario
 	var problems []string
 	for _, f := range files {
-		src, err := os.ReadFile(f)
+		src, err := strictyaml.ReadFile(f)
 		if err != nil {
 			return nil, usage("%v", err)
 		}

@@ -40,7 +40,7 @@ func LoadWithoutSecrets(path string) (*Config, error) {
 var ErrNoFile = errors.New("name one with --config, or begin with a copy of the project's config.yaml")
 
 func read(path string) ([]byte, error) {
-	src, err := os.ReadFile(path)
+	src, err := strictyaml.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("there is no configuration at %s: %w", path, ErrNoFile)
 	}
