@@ -149,7 +149,7 @@ func TestFanoutLeadsToItsJoin(t *testing.T) {
 	for _, e := range unsaid.From("explore") {
 		got = append(got, fmt.Sprint(e.To, e.On))
 	}
-	if diff := cmp.Diff([]string{"done[failed timeout]", "synth[ok]"}, got); diff != "" {
+	if diff := cmp.Diff([]string{"done[failed budget-exhausted]", "synth[ok]"}, got); diff != "" {
 		t.Errorf("edges of the fanout (-want +got):\n%s", diff)
 	}
 	for _, id := range []string{"code", "tests", "docs"} {
@@ -170,7 +170,7 @@ func TestReadAfterWrite(t *testing.T) {
 		"required branch":   {"", "", ""},
 		"optional branch":   {"{{state.tests}}", "{{state.docs}}", "ref-not-before"},
 		"before the fanout": {"code of #{{state.issue}}", "{{state.plan}} {{state.tests}}", "ref-branch ref-not-before"},
-		"after a failure":   {"on: [failed, timeout], set", "when: \"state.tests == 'x'\", on: [failed, timeout], set", "ref-not-before"},
+		"after a failure":   {"on: [failed, budget-exhausted], set", "when: \"state.tests == 'x'\", on: [failed, budget-exhausted], set", "ref-not-before"},
 	} {
 		changed := strings.Replace(src, tc.from, tc.to, 1)
 		_, problems := LoadWith("x.yaml", []byte(changed), testOptions(t))
