@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -152,5 +153,21 @@ func TestOperator(t *testing.T) {
 	o.run("forked", "done", func(r seenRun) bool { return r.ID == fork.ID && r.Result == "needs_human" })
 	o.do(1, "flow", "diff", real.ID, fork.ID)
 	o.do(0, "runs", "audit", fork.ID)
+
+	// What was asked for is on the runs' records, and what was refused.
+	for _, want := range []struct{ id, what, why string }{
+		{real.ID, "run", "the flow publish"},
+		{shadow.ID, "run", "the flow publish, as a shadow"},
+		{shadow.ID, "approve", "as the real one"},
+		{real.ID, "approve", "refused: run " + real.ID + " is over (done)"},
+		{real.ID, "fork", "refused: run " + fork.ID + " is open for the issue"},
+		{fork.ID, "fork", "from human of run " + real.ID},
+		{fork.ID, "deny", ""},
+	} {
+		line := fmt.Sprintf(`"what":%q,"why":"%s`, want.what, want.why)
+		if got := o.do(0, "runs", "audit", want.id); !bytes.Contains(got, []byte(line)) {
+			t.Errorf("run %s: no line with %s in %s", want.id, line, got)
+		}
+	}
 	bot.terminate(t)
 }
