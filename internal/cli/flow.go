@@ -176,7 +176,7 @@ func (s *flowShell) checkFile(c *flows.Catalog, file string) error {
 	f, problems := flows.LoadWith(file, src, c.Options())
 	entry := flows.Entry{Name: file, Source: "file", File: file, Problems: problems}
 	if f != nil {
-		entry.Name, entry.Hash, entry.Version, entry.Phase = f.Name(), f.Hash(), f.Version(), f.Phase()
+		entry.Name, entry.Hash, entry.Version, entry.Phase, entry.Notes = f.Name(), f.Hash(), f.Version(), f.Phase(), flows.Notes(f)
 	}
 	return s.printChecks([]flows.Entry{entry}, func(string) (*flows.Flow, error) { return f, nil })
 }

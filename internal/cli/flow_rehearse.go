@@ -34,14 +34,16 @@ func (s *flowShell) rehearseCommand() *cobra.Command {
 			if err != nil {
 				return &exitError{ExitUsage, err}
 			}
-			rep, err := flowscript.Run(c.Context(), f, reg, parsed)
-			if err != nil {
-				return &exitError{ExitUsage, err}
-			}
-			if s.json {
+			rep, wrong := flowscript.Run(c.Context(), f, reg, parsed)
+			switch {
+			case rep.Flow == "": // it never began
+			case s.json:
 				s.emit(rep)
-			} else {
+			default:
 				fmt.Fprintln(s.Out, rep)
+			}
+			if wrong != nil {
+				return &exitError{ExitUsage, wrong}
 			}
 			switch {
 			case !rep.OK():

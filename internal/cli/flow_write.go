@@ -20,12 +20,17 @@ func (s *flowShell) newCommand() *cobra.Command {
 	var from string
 	var force bool
 	c := &cobra.Command{
-		Use: "new NAME --from TEMPLATE", Short: "Write a flow of your own from a template", Args: cobra.ExactArgs(1),
+		Use: "new NAME --from TEMPLATE", Short: "Write a flow of your own from a template", Args: cobra.MaximumNArgs(1),
 		Long: "new writes NAME.yaml into the flows folder: the template, under the new name.\n" +
-			"Without --from it lists the templates.",
+			"Without NAME and --from it lists the templates.",
 		RunE: func(_ *cobra.Command, args []string) error {
-			if from == "" {
+			switch {
+			case from == "" && len(args) == 0:
 				return s.listTemplates()
+			case from == "":
+				return usage("--from is needed: which template; `pipelinebot flow new` lists them")
+			case len(args) == 0:
+				return usage("say under which name: `pipelinebot flow new NAME --from %s`", from)
 			}
 			if err := flowops.CheckName(args[0]); err != nil {
 				return usage("%v", err)
@@ -47,11 +52,14 @@ func (s *flowShell) listTemplates() error {
 	if err != nil {
 		return err
 	}
-	text := "--from is needed; the templates are:"
 	for _, t := range all {
-		text += fmt.Sprintf("\n  %-20s %s", t.Name, t.About)
+		if s.json {
+			s.emit(map[string]any{"template": t.Name, "about": t.About})
+			continue
+		}
+		fmt.Fprintf(s.Out, "%-20s %s\n", t.Name, t.About)
 	}
-	return usage("%s", text)
+	return nil
 }
 
 // write puts a flow file into the user's folder, if it passes the checks and
