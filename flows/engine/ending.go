@@ -155,11 +155,22 @@ func (w *walk) park(ctx context.Context, wait checkpoints.Wait) (Outcome, error)
 	return w.over(Outcome{How: Parked, Reason: wait.Why}), nil
 }
 
+// cameFrom names the edge that was taken last, as far as it is known.
+func (w *walk) cameFrom(ctx context.Context) string {
+	history, err := w.e.Store.History(ctx, w.run.ID)
+	if err != nil || len(history) == 0 {
+		return ""
+	}
+	last := history[len(history)-1]
+	return fmt.Sprintf(" by the edge {from: %s, to: %s, on: [%s]}", last.Node, last.Next, last.Outcome)
+}
+
 // sink completes the run, if it has a result.
 func (w *walk) sink(ctx context.Context, node *planned, en entry) (Outcome, error) {
 	o := Outcome{How: Ended, Result: w.state.view().Str("result")}
 	if !w.hasResult() {
-		return w.fail(ctx, "no-result", fmt.Errorf("%w: the sink %s was reached with result none", ErrNoResult, node.ID))
+		return w.fail(ctx, "no-result", fmt.Errorf("%w: the sink %s was reached%s with result none; let that edge set it, or an action write it",
+			ErrNoResult, node.ID, w.cameFrom(ctx)))
 	}
 	st, stopped := w.state.view().Stop()
 	if stopped {

@@ -3,6 +3,7 @@ package engine_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -243,6 +244,9 @@ func TestStop(t *testing.T) {
 	w = newWorld(t, map[string]action{"b": stop(nil)})
 	out = w.walk(w.begin(three))
 	w.want(out, "ended error no-result: a")
+	if strings.Contains(fmt.Sprint(out.Err), "the sink") && !strings.Contains(out.Err.Error(), "by the edge {from: ") {
+		t.Errorf("the error names no edge: %v", out.Err)
+	}
 	if !errors.Is(out.Err, engine.ErrNoResult) {
 		t.Errorf("error = %v", out.Err)
 	}
