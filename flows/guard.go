@@ -149,10 +149,6 @@ func newGuards() *guards {
 	return &guards{config}
 }
 
-func compileGuard(src string, scope guardScope) (*Guard, []guardProblem) {
-	return newGuards().compile(src, scope)
-}
-
 func (g *guards) compile(src string, scope guardScope) (*Guard, []guardProblem) {
 	c := &guardCheck{scope: scope}
 	tree := c.parse(src, g.config)

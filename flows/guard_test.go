@@ -15,6 +15,10 @@ func mustState(t testing.TB, values map[string]any) State {
 	return s
 }
 
+func compileGuard(src string, scope guardScope) (*Guard, []guardProblem) {
+	return newGuards().compile(src, scope)
+}
+
 func guardFields() guardScope {
 	return guardScope{event: true, nodes: []string{"a", "build"}, fields: map[string]*Field{
 		"n":     {Key: "n", Type: IntField},

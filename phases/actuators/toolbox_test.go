@@ -175,7 +175,7 @@ func FuzzTools(f *testing.F) {
 		if n := len(results(asked[1])[0].Text); n > 16<<10 {
 			t.Errorf("result of %d bytes", n)
 		}
-		if _, err := log.JSON(); err != nil {
+		if _, err := json.Marshal(log); err != nil {
 			t.Error(err)
 		}
 		if read(t, dir, ".git/config") != "core" {

@@ -1,11 +1,6 @@
 package actuators
 
-import (
-	"encoding/json"
-	"fmt"
-
-	"github.com/pipelinebot/pipelinebot/llm"
-)
+import "github.com/pipelinebot/pipelinebot/llm"
 
 // Transcript is everything that was said in a tool loop, for an artifact. It
 // is returned with an error, too.
@@ -27,15 +22,6 @@ type Transcript struct {
 	// Ended is "finished" or the error's code (see Code); Error is its text.
 	Ended string `json:"ended"`
 	Error string `json:"error,omitempty"`
-}
-
-// JSON is the transcript as indented JSON.
-func (t Transcript) JSON() ([]byte, error) {
-	b, err := json.MarshalIndent(t, "", " ")
-	if err != nil {
-		return nil, fmt.Errorf("encoding the transcript of %s: %w", t.Prompt, err)
-	}
-	return b, nil
 }
 
 func (t *Transcript) count(u llm.Usage) {

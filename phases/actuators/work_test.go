@@ -71,7 +71,7 @@ func TestWork(t *testing.T) {
 	if log.Turns != 6 || log.ToolCalls != 6 || log.Ended != "finished" || log.Usage.Input != 600 || len(log.Messages) != 13 {
 		t.Errorf("transcript: %d turns, %d calls, %q, %+v, %d messages", log.Turns, log.ToolCalls, log.Ended, log.Usage, len(log.Messages))
 	}
-	if b, err := log.JSON(); err != nil || !json.Valid(b) {
+	if b, err := json.Marshal(log); err != nil || !json.Valid(b) {
 		t.Errorf("transcript as JSON: %v", err)
 	}
 	if u := m.spent(); u.ToolCalls != 6 || u.ModelCalls != 6 {

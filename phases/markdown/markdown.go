@@ -60,12 +60,6 @@ func Code(s string) string {
 	return ticks + s + ticks
 }
 
-// Fence is a code block that holds s whatever backticks it contains.
-func Fence(lang, s string) string {
-	ticks := strings.Repeat("`", max(3, longestRun(s)+1))
-	return ticks + lang + "\n" + strings.TrimRight(s, "\n") + "\n" + ticks + "\n"
-}
-
 // Details is a collapsed block; body is Markdown already.
 func Details(summary, body string) string {
 	return "<details><summary>" + Inline(summary, 200) + "</summary>\n\n" + strings.TrimRight(body, "\n") + "\n\n</details>\n"

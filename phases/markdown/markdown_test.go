@@ -46,14 +46,6 @@ func TestInlineAndCode(t *testing.T) {
 	}
 }
 
-func TestFenceOutlastsItsContent(t *testing.T) {
-	t.Parallel()
-	got := Fence("text", "a\n````\n# out\n")
-	if !strings.HasPrefix(got, "`````text\n") || !strings.HasSuffix(got, "\n`````\n") {
-		t.Errorf("Fence = %q", got)
-	}
-}
-
 func TestCap(t *testing.T) {
 	t.Parallel()
 	if got := Cap("short", 100); got != "short" {
