@@ -3,25 +3,12 @@ package review
 import (
 	"testing"
 
-	"github.com/pipelinebot/pipelinebot/flows"
+	"github.com/pipelinebot/pipelinebot/phases/phasetest"
 )
 
 // Covers: HF14, HF25, CN1, CN5.
 func TestFlowLoads(t *testing.T) {
 	t.Parallel()
-	var reg flows.Registry
-	if err := reg.Add(Actions(Deps{})...); err != nil {
-		t.Fatal(err)
-	}
 	name, src := FlowSource()
-	f, problems := flows.Load(name, src, &reg)
-	if err := problems.Err(); err != nil {
-		t.Fatal(err)
-	}
-	used := f.Actions()
-	for _, action := range reg.Names() {
-		if used[action] == "" {
-			t.Errorf("action %s is registered and no node uses it", action)
-		}
-	}
+	phasetest.FlowLoads(t, name, src, Actions(Deps{}))
 }
