@@ -65,23 +65,7 @@ func (k kit) check() flows.Action {
 			rules := k.Rules
 			rules.Scope = with.Scope
 			rules.MaxFiles, rules.MaxLines = tighter(rules.MaxFiles, with.MaxFiles), tighter(rules.MaxLines, with.MaxLines)
-			found := gates.CheckDiff(d, rules)
-			if end, stop := delivery.Ending(found, report.Unfinished); stop {
-				return end, nil
-			}
-			if found == nil {
-				found = []gates.Finding{}
-			}
-			a, err := blob.PutJSON(ctx, c.Artifacts, "problems", found)
-			if err != nil {
-				return flows.Result{}, err
-			}
-			blocked := gates.Fatal(found)
-			note := markdown.Count(len(d.Files), "file") + ", nothing forbidden"
-			if blocked {
-				note = "refused: " + delivery.Summary(found)
-			}
-			return flows.Result{Delta: flows.Delta{"blocked": blocked, "problems_ref": a}, Note: note}, nil
+			return delivery.Judge(ctx, c.Artifacts, d, rules, report.Unfinished)
 		}),
 	}
 }

@@ -1,12 +1,17 @@
 package delivery
 
 import (
+	"context"
 	"fmt"
 	"strings"
 
+	"github.com/pipelinebot/pipelinebot/checkpoints"
 	"github.com/pipelinebot/pipelinebot/flows"
+	"github.com/pipelinebot/pipelinebot/internal/workspace"
+	"github.com/pipelinebot/pipelinebot/phases/blob"
 	"github.com/pipelinebot/pipelinebot/phases/gates"
 	"github.com/pipelinebot/pipelinebot/phases/issue"
+	"github.com/pipelinebot/pipelinebot/phases/markdown"
 )
 
 // Ending says which findings no further attempt may settle: what is secret or
@@ -27,6 +32,29 @@ func Ending(found []gates.Finding, unfinished string) (flows.Result, bool) {
 		}
 	}
 	return flows.Result{}, false
+}
+
+// Judge says what becomes of an attempt by its findings: the end of the flow
+// when none but a person can settle them, or blocked and problems_ref
+// ([]gates.Finding), with a note.
+func Judge(ctx context.Context, to checkpoints.ArtifactStore, d workspace.Diff, rules gates.Rules, unfinished string) (flows.Result, error) {
+	found := gates.CheckDiff(d, rules)
+	if end, stop := Ending(found, unfinished); stop {
+		return end, nil
+	}
+	if found == nil {
+		found = []gates.Finding{}
+	}
+	a, err := blob.PutJSON(ctx, to, "problems", found)
+	if err != nil {
+		return flows.Result{}, err
+	}
+	blocked := gates.Fatal(found)
+	note := markdown.Count(len(d.Files), "file") + ", nothing forbidden"
+	if blocked {
+		note = "refused: " + Summary(found)
+	}
+	return flows.Result{Delta: flows.Delta{"blocked": blocked, "problems_ref": a}, Note: note}, nil
 }
 
 // Summary names the fatal findings, at most three.
