@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"sync"
 
 	"github.com/pipelinebot/pipelinebot/checkpoints"
@@ -33,6 +34,9 @@ type planned struct {
 	// taken is, for each edge, the record of one that is looked at first and
 	// taken; it is shared and never changed.
 	taken [][]checkpoints.Guard
+	// counts says that a guard of its edges may look at how often nodes were
+	// visited.
+	counts bool
 	// action is what the node runs, nil for kinds that run none.
 	action *flows.Action
 	// writes is what the node's result may change.
@@ -50,6 +54,7 @@ func newPlan(f *flows.Flow, reg *flows.Registry, run checkpoints.Run) (*plan, er
 		node := f.Lookup(n.ID)
 		pn := &planned{Node: node, out: f.Out(n.ID), writes: node.Writes}
 		for _, edge := range pn.out {
+			pn.counts = pn.counts || strings.Contains(edge.When.String(), "visits")
 			pn.taken = append(pn.taken, []checkpoints.Guard{{To: edge.To, When: edge.When.String(), Taken: true}})
 		}
 		name := node.Uses

@@ -86,8 +86,10 @@ func (w *walk) route(node *planned, res *result, visit int) (route, string, erro
 		return route{to: res.to, guards: []checkpoints.Guard{{To: res.to, Taken: true}}}, "", nil
 	}
 	var r route
-	w.run.Visits[node.ID] = visit
-	defer w.unvisit(node.ID, visit)
+	if node.counts {
+		w.run.Visits[node.ID] = visit
+		defer w.unvisit(node.ID, visit)
+	}
 	env := flows.GuardEnv{State: w.state.view(), Outcome: res.outcome, Visits: w.run.Visits}
 	for i, e := range node.out {
 		if !e.Takes(res.outcome) {

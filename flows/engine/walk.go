@@ -112,9 +112,6 @@ func (e *Engine) Walk(ctx context.Context, run checkpoints.Run, lease checkpoint
 	}
 	w.hands.clock = e.Clock
 	defer w.hands.rest()
-	if w.run.Visits = maps.Clone(run.Visits); w.run.Visits == nil {
-		w.run.Visits = map[string]int{}
-	}
 	w.about = infoOf(&w.run)
 	switch code, err := w.thaw(); {
 	case code == "drift":
@@ -122,6 +119,9 @@ func (e *Engine) Walk(ctx context.Context, run checkpoints.Run, lease checkpoint
 	case err != nil:
 		return w.fail(ctx, code, err)
 	}
+	// Nodes are counted as they complete: room for all of them at once.
+	w.run.Visits = make(map[string]int, len(w.plan.nodes))
+	maps.Copy(w.run.Visits, run.Visits)
 	switch err := w.remember(ctx); {
 	case errors.Is(err, flows.ErrCorrupt):
 		return w.fail(ctx, "corrupt", err)
