@@ -8,17 +8,9 @@ import (
 	"github.com/pipelinebot/pipelinebot/flows"
 )
 
-// commandWith is what the action of commands gets. Only values of the
-// environment have templates: what a command runs never comes out of data.
-type commandWith struct {
-	Argv   []string          `json:"argv"`
-	Env    map[string]string `json:"env,omitempty"`
-	Accept [][]string        `json:"accept,omitempty"`
-}
-
 // command runs a command by the registered action for it.
 func (w *walk) command(ctx context.Context, node *planned, en entry) result {
-	in := commandWith{Argv: node.Argv, Accept: node.Accept}
+	in := flows.CommandWith{Argv: node.Argv, Accept: node.Accept}
 	for name, template := range node.Env {
 		value, err := flows.ExpandText(template, w.state.view(), w.about)
 		if err != nil {

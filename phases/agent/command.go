@@ -14,15 +14,8 @@ import (
 	"github.com/pipelinebot/pipelinebot/phases/issue"
 )
 
-// commandWith is a command node as the loader writes it.
-type commandWith struct {
-	Argv   []string          `json:"argv"`
-	Env    map[string]string `json:"env"`
-	Accept [][]string        `json:"accept"`
-}
-
 func checkCommand(raw json.RawMessage) error {
-	w, err := flows.With[commandWith](raw)
+	w, err := flows.With[flows.CommandWith](raw)
 	if err != nil {
 		return err
 	}
@@ -45,7 +38,7 @@ func (k kit) command() flows.Action {
 		Name: flows.CommandAction, Version: "1", CheckWith: checkCommand,
 		Reads: []string{"base_sha", "work_ref"}, Outcomes: []flows.Outcome{flows.Failed, flows.Timeout},
 		Run: func(ctx context.Context, c flows.Call) (flows.Result, error) {
-			with, err := flows.With[commandWith](c.With)
+			with, err := flows.With[flows.CommandWith](c.With)
 			if err != nil {
 				return flows.Result{}, err
 			}
