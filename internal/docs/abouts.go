@@ -24,7 +24,7 @@ func ownActions() map[string]About {
  "out": {"tone": "string", "pages": {"type": "list", "about": "paths", "max": 20}}}`,
 		},
 		"agent.write": {
-			What: "A model changes files in the run's worktree. `in` needs `base_sha`, and `work_ref` to go on from the changes so far. Nothing leaves the machine.",
+			What:    "A model changes files in the run's worktree. `in` needs `base_sha`, and `work_ref` to go on from the changes so far. Nothing leaves the machine.",
 			With:    prompt,
 			Example: `{"name": "fix", "prompt": "Fix what the issue describes.", "show": ["issue_ref", "evidence_ref"], "max_turns": 80}`,
 		},
