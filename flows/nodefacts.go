@@ -140,6 +140,7 @@ func childAt(n *yaml.Node, step string) *yaml.Node {
 		if i, err := strconv.Atoi(step); err == nil && i >= 0 && i < len(n.Content) {
 			return n.Content[i]
 		}
+	case yaml.DocumentNode, yaml.ScalarNode, yaml.AliasNode:
 	}
 	return nil
 }

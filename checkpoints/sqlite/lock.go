@@ -75,7 +75,7 @@ func takeLock(path, owner string, now time.Time) (*fileLock, error) {
 	}
 	taken, err := tryLock(f)
 	if err == nil && !taken { // maybe somebody only looks who holds it
-		time.Sleep(lookTime)
+		time.Sleep(lookTime) //nolint:forbidigo // nothing signals the release of another process's lock
 		taken, err = tryLock(f)
 	}
 	if err != nil || !taken {

@@ -16,7 +16,7 @@ import (
 // the store; Done is its decision. Nothing follows from it.
 const (
 	Prune forge.EventKind = "manual_prune"
-	Done                  = "done"
+	Done  string          = "done"
 )
 
 // Refused is how an audit line says that what was asked for was not done.
