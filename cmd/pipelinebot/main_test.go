@@ -1,12 +1,15 @@
 package main
 
 import (
+	"bufio"
 	"context"
 	"errors"
+	"fmt"
 	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strconv"
 	"strings"
 	"testing"
@@ -38,7 +41,7 @@ func TestScripts(t *testing.T) {
 	testscript.Run(t, testscript.Params{
 		Dir:                 filepath.Join("testdata", "script"),
 		RequireExplicitExec: true,
-		Cmds:                map[string]func(ts *testscript.TestScript, neg bool, args []string){"code": code, "busyport": busyPort, "seedruns": seedRuns},
+		Cmds:                map[string]func(ts *testscript.TestScript, neg bool, args []string){"code": code, "heard": heard, "busyport": busyPort, "seedruns": seedRuns},
 	})
 }
 
@@ -80,6 +83,50 @@ func busyPort(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Check(err)
 	text := strings.ReplaceAll(ts.ReadFile(args[0]), "PORT", port)
 	ts.Check(os.WriteFile(ts.MkAbs(args[0]), []byte(text), 0o600))
+}
+
+// heard runs a command until its standard error matches a pattern, and then
+// interrupts it, upon which it must end by itself, and not well:
+//
+//	heard PATTERN command [args...]
+func heard(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) < 2 {
+		ts.Fatalf("usage: heard PATTERN command [args...]")
+	}
+	pattern, err := regexp.Compile(args[0])
+	ts.Check(err)
+	ctx, cancel := context.WithTimeout(context.Background(), 4*time.Minute)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, inPath(ts.Getenv("PATH"), args[1]), args[2:]...)
+	cmd.Dir = ts.MkAbs(".")
+	for _, key := range []string{"PATH", "HOME", "TMPDIR", "TOKEN"} {
+		cmd.Env = append(cmd.Env, key+"="+ts.Getenv(key))
+	}
+	out, err := cmd.StderrPipe()
+	ts.Check(err)
+	ts.Check(cmd.Start())
+	found := false
+	for lines := bufio.NewScanner(out); lines.Scan(); {
+		if !found && pattern.MatchString(lines.Text()) {
+			found = true
+			ts.Check(cmd.Process.Signal(os.Interrupt))
+		}
+		_, err := fmt.Fprintln(ts.Stderr(), lines.Text())
+		ts.Check(err)
+	}
+	if err := cmd.Wait(); err == nil || !found {
+		ts.Fatalf("%v ended with %v, heard: %v", args[1:], err, found)
+	}
+}
+
+// inPath is a program's path in a script's own search path.
+func inPath(path, program string) string {
+	for _, dir := range filepath.SplitList(path) {
+		if full, err := exec.LookPath(filepath.Join(dir, program)); err == nil {
+			return full
+		}
+	}
+	return program
 }
 
 // program is a path under which this test binary runs main.

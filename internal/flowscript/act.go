@@ -109,9 +109,13 @@ func (p *player) hang(ctx context.Context, n flows.Node) error {
 	bound := time.NewTimer(patience)
 	defer bound.Stop()
 	for {
-		// The engine may still be about to set its timers.
-		again := time.NewTimer(time.Millisecond)
-		p.clock.next()
+		// The engine may still be about to set its timers, or to act on the one
+		// that has fired.
+		wait := time.Millisecond
+		if p.clock.next(ctx) {
+			wait = time.Second
+		}
+		again := time.NewTimer(wait)
 		select {
 		case <-ctx.Done():
 			again.Stop()

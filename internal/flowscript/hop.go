@@ -1,6 +1,7 @@
 package flowscript
 
 import (
+	"context"
 	"slices"
 	"sync"
 	"time"
@@ -68,11 +69,12 @@ func (h *hop) until(t time.Time) {
 	h.move(t)
 }
 
-// next moves to the next timer; false when there is none.
-func (h *hop) next() bool {
+// next moves to the next timer; false when there is none, or ctx has ended: a
+// timer that is set after that is for how long the engine waits for the end.
+func (h *hop) next(ctx context.Context) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if len(h.timers) == 0 {
+	if len(h.timers) == 0 || ctx.Err() != nil {
 		return false
 	}
 	first := slices.MinFunc(h.timers, func(a, b *hopTimer) int { return a.at.Compare(b.at) })

@@ -53,11 +53,13 @@ func TestNodesOfActions(t *testing.T) {
 		{"show of a writer", "uses: agent.read\n    with: {prompt: \"Look.\", show: [topic], out: {found: bool, pages: list}}\n    in: [base_sha, topic]\n    writes: [found, pages]",
 			"uses: flow.end\n    with: {result: ok, code: x, reason: y, list: found}\n    in: [found]", "type-mismatch: node look: list names found, which is of type bool (name a list of texts)"},
 		{"no base", "in: [base_sha, topic]", "in: [topic]", "in-mismatch: node look: in lacks base_sha, the commit that the model looks at, which workspace.pin settles (in: [base_sha, topic])"},
-		{"out of no field", "found: bool,", "fuond: bool,", "ref-unknown: node look: out names fuond, which is no field of the state (declare it: fuond: {type: bool})"},
+		{"out of no field", "found: bool,", "fuond: bool,", "ref-unknown: node look: out names fuond, which is no field of the state (declare it: fuond: {type: bool})\n" +
+			"writes-mismatch: node look: writes has found, which out does not fill (name it in out, or leave it out here)"},
 		{"out not written", "writes: [found, pages]", "writes: [pages]", "writes-mismatch: node look: out fills found, which the node's writes lacks (writes: [found, pages])"},
 		{"out of another type", "found: bool,", "found: string,", "type-mismatch: node look: out makes found of type string, and state.found is of type bool (use one type for both)"},
 		{"writes too much", "writes: [found, pages]", "writes: [found, pages, topic]", "writes-mismatch: node look: writes has topic, which out does not fill (name it in out, or leave it out here)"},
-		{"type of the action", "base_sha: {type: string, default: \"\"}", "base_sha: {type: int, default: 0}", "type-mismatch: node pin: state.base_sha is of type int, and the action workspace.pin has it as string (type: string)"},
+		{"type of the action", "base_sha: {type: string, default: \"\"}", "base_sha: {type: int, default: 0}", "type-mismatch: state.base_sha is of type int, and the action workspace.pin has it as string (type: string)\n" +
+			"type-mismatch: state.base_sha is of type int, and the action agent.read has it as string (type: string)"},
 		{"no stop", "stop: {to: done}\n", "", "no-stop: node pin: the action workspace.pin may end the flow early, and the flow has no stop (add stop: {to: done})"},
 		{"no result for an end", "ok, closed,", "ok,", "result-lacks: result lacks closed, with which the action workspace.pin of node pin may end the flow (add closed)"},
 		{"a key of with", "prompt:", "promt:", "bad-with: node look: agent.read takes no promt (did you mean prompt?)"},
