@@ -40,15 +40,26 @@ func registry(d deps) (*flows.Registry, error) {
 // actions cannot run.
 func Registry() (*flows.Registry, error) { return registry(deps{}) }
 
-// Catalog is the built-in flows and those of the user's folder ("" for none),
-// which win over built-in ones of the same name.
-func Catalog(reg *flows.Registry, dir string) (*flows.Catalog, error) {
-	builtin, phases := map[string][]byte{}, map[string][]string{}
+// BuiltInSource is what the source of the built-in flows is called in a catalog.
+const BuiltInSource = "built in"
+
+// BuiltIn is the text of the built-in flows by the name of their file.
+func BuiltIn() map[string][]byte {
+	all := map[string][]byte{}
 	for _, source := range []func() (string, []byte){
 		triage.FlowSource, plan.FlowSource, implement.FlowSource, review.FlowSource,
 	} {
 		name, src := source()
-		builtin[name] = src
+		all[name] = src
+	}
+	return all
+}
+
+// Catalog is the built-in flows and those of the user's folder ("" for none),
+// which win over built-in ones of the same name.
+func Catalog(reg *flows.Registry, dir string) (*flows.Catalog, error) {
+	builtin, phases := BuiltIn(), map[string][]string{}
+	for name, src := range builtin {
 		f, problems := flows.Load(name, src, reg)
 		if err := problems.Err(); err != nil {
 			return nil, fmt.Errorf("reading the built-in flow %s: %w", name, err)
@@ -58,7 +69,7 @@ func Catalog(reg *flows.Registry, dir string) (*flows.Catalog, error) {
 		result, _ := f.Field("result")
 		phases[f.Phase()] = result.Values
 	}
-	sources := []flows.Source{{Name: "built in", Files: builtin}}
+	sources := []flows.Source{{Name: BuiltInSource, Files: builtin}}
 	if dir != "" {
 		if _, err := os.Stat(dir); err != nil {
 			return nil, fmt.Errorf("reading flows_dir: %w", err)

@@ -6,7 +6,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/pipelinebot/pipelinebot/internal/flowscript"
-	"github.com/pipelinebot/pipelinebot/internal/strictyaml"
 )
 
 func (s *flowShell) rehearseCommand() *cobra.Command {
@@ -26,9 +25,9 @@ func (s *flowShell) rehearseCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			src, err := strictyaml.ReadFile(script)
+			src, err := s.read("script", script)
 			if err != nil {
-				return usage("reading the script: %v", err)
+				return err
 			}
 			parsed, err := flowscript.Load(script, src)
 			if err != nil {
