@@ -48,14 +48,11 @@ func AdoptWhole(r Record, name string) ([]byte, error) {
 
 // document is a run's definition, to be changed.
 func document(run checkpoints.Run) (*yaml.Node, error) {
-	var doc yaml.Node
-	if err := yaml.Unmarshal(run.Definition, &doc); err != nil {
-		return nil, fmt.Errorf("reading the definition of run %s: %w", run.ID, err)
+	top, err := parsed(run.Definition)
+	if err != nil {
+		return nil, fmt.Errorf("the definition of run %s: %w", run.ID, err)
 	}
-	if len(doc.Content) != 1 || doc.Content[0].Kind != yaml.MappingNode {
-		return nil, fmt.Errorf("the definition of run %s is no flow", run.ID)
-	}
-	return doc.Content[0], nil
+	return top, nil
 }
 
 // put sets a key of a mapping; without a value it removes the key.
@@ -78,22 +75,15 @@ func put(m *yaml.Node, key string, value *yaml.Node) {
 
 // file writes a flow, under a comment that says where it comes from.
 func file(run checkpoints.Run, what, name string, top *yaml.Node) ([]byte, error) {
-	restyle(top, 0)
-	if edges := field(top, "edges"); edges != nil {
-		for _, e := range edges.Content {
-			e.Style = yaml.FlowStyle
-		}
-	}
 	var out bytes.Buffer
 	fmt.Fprintf(&out, "# %s %s ran it on %s (%s).\n", what, run.ID, run.Created.UTC().Format("2006-01-02"), ending(run))
 	fmt.Fprintf(&out, "# Its definition has the sha256 %s; its actions were of the versions\n# %s.\n",
 		run.DefinitionHash, strings.Join(versions(run.Actions), ", "))
-	enc := yaml.NewEncoder(&out)
-	enc.SetIndent(2)
-	if err := errors.Join(enc.Encode(top), enc.Close()); err != nil {
+	text, err := written(top)
+	if err != nil {
 		return nil, fmt.Errorf("writing the flow %s: %w", name, err)
 	}
-	return out.Bytes(), nil
+	return append(out.Bytes(), text...), nil
 }
 
 func versions(actions map[string]string) []string {
@@ -105,22 +95,4 @@ func versions(actions map[string]string) []string {
 		return []string{"none"}
 	}
 	return all
-}
-
-// restyle turns JSON into the YAML that people write: blocks, but short
-// mappings deep inside on one line.
-func restyle(n *yaml.Node, depth int) {
-	if n.Kind == yaml.ScalarNode {
-		if n.Tag == "!!str" {
-			n.Style = 0 // quoted only where it must be
-		}
-		return
-	}
-	n.Style = 0
-	if depth > 2 {
-		n.Style = yaml.FlowStyle
-	}
-	for _, c := range n.Content {
-		restyle(c, depth+1)
-	}
 }

@@ -1,0 +1,66 @@
+package flowops
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// Readable is a definition in canonical form as the YAML that people write. It
+// loads as the same flow.
+func Readable(definition []byte) ([]byte, error) {
+	top, err := parsed(definition)
+	if err != nil {
+		return nil, err
+	}
+	return written(top)
+}
+
+// parsed is a definition as a tree.
+func parsed(definition []byte) (*yaml.Node, error) {
+	var doc yaml.Node
+	if err := yaml.Unmarshal(definition, &doc); err != nil {
+		return nil, fmt.Errorf("reading the definition: %w", err)
+	}
+	if len(doc.Content) != 1 || doc.Content[0].Kind != yaml.MappingNode {
+		return nil, errors.New("the definition is no flow")
+	}
+	return doc.Content[0], nil
+}
+
+// written is a tree as text, restyled.
+func written(top *yaml.Node) ([]byte, error) {
+	restyle(top, 0)
+	if edges := field(top, "edges"); edges != nil {
+		for _, e := range edges.Content {
+			e.Style = yaml.FlowStyle
+		}
+	}
+	var out bytes.Buffer
+	enc := yaml.NewEncoder(&out)
+	enc.SetIndent(2)
+	if err := errors.Join(enc.Encode(top), enc.Close()); err != nil {
+		return nil, err
+	}
+	return out.Bytes(), nil
+}
+
+// restyle turns JSON into the YAML that people write: blocks, but short
+// mappings deep inside on one line.
+func restyle(n *yaml.Node, depth int) {
+	if n.Kind == yaml.ScalarNode {
+		if n.Tag == "!!str" {
+			n.Style = 0 // quoted only where it must be
+		}
+		return
+	}
+	n.Style = 0
+	if depth > 2 {
+		n.Style = yaml.FlowStyle
+	}
+	for _, c := range n.Content {
+		restyle(c, depth+1)
+	}
+}
