@@ -36,6 +36,30 @@ func (r StartReq) Normalize() (StartReq, error) {
 	return r, nil
 }
 
+// Begin is the run that a normalized request starts, as every driver stores
+// and returns it. It shares nothing with the request.
+func (r StartReq) Begin(id string, s Status, replaces string, at time.Time) Run {
+	actions := maps.Clone(r.Actions)
+	if actions == nil {
+		actions = map[string]string{}
+	}
+	definition := bytes.Clone(r.Definition)
+	if len(definition) == 0 {
+		definition = nil
+	}
+	return Run{
+		ID: id, Key: r.Key, Trigger: r.Trigger, Lineage: cmp.Or(r.Lineage, id),
+		Repo: r.Repo, Issue: r.Issue, Phase: r.Phase, Flow: r.Flow, Round: r.Round,
+		Parent: r.Parent, ParentNode: r.ParentNode, Close: r.Close, Counted: r.Counted,
+		Forked: r.Forked, ForkedAt: r.ForkedAt, Mode: r.Mode,
+		Concurrency: r.Concurrency, OnConflict: r.OnConflict, Replaces: replaces,
+		Status: s, Epoch: 1, Next: r.Entry,
+		State: bytes.Clone(r.State), Initial: bytes.Clone(r.State), Visits: map[string]int{},
+		Definition: definition, DefinitionHash: r.DefinitionHash, Actions: actions,
+		Created: at, Updated: at,
+	}
+}
+
 // related checks how a run stands to others and fills in the defaults.
 func (r *StartReq) related() error {
 	switch {

@@ -1,10 +1,8 @@
 package memory
 
 import (
-	"bytes"
 	"context"
 	"fmt"
-	"maps"
 
 	"github.com/pipelinebot/pipelinebot/checkpoints"
 )
@@ -45,23 +43,7 @@ func (c *call) start(req checkpoints.StartReq, closing, promoted *run) (checkpoi
 	if req.OnConflict == checkpoints.OnConflictReplace {
 		c.supersede(req, closing, promoted, id)
 	}
-	r := &run{Run: checkpoints.Run{
-		ID: id, Key: req.Key, Trigger: req.Trigger, Lineage: req.Lineage,
-		Repo: req.Repo, Issue: req.Issue, Phase: req.Phase, Flow: req.Flow, Round: req.Round,
-		Parent: req.Parent, ParentNode: req.ParentNode, Close: req.Close, Counted: req.Counted,
-		Forked: req.Forked, ForkedAt: req.ForkedAt, Mode: req.Mode,
-		Concurrency: req.Concurrency, OnConflict: req.OnConflict, Replaces: replaces,
-		Status: status, Epoch: 1, Next: req.Entry,
-		State: bytes.Clone(req.State), Initial: bytes.Clone(req.State), Visits: map[string]int{},
-		Definition: bytes.Clone(req.Definition), DefinitionHash: req.DefinitionHash,
-		Actions: maps.Clone(req.Actions), Created: c.now, Updated: c.now,
-	}}
-	if r.Lineage == "" {
-		r.Lineage = r.ID
-	}
-	if r.Actions == nil {
-		r.Actions = map[string]string{}
-	}
+	r := &run{Run: req.Begin(id, status, replaces, c.now)}
 	if r.Trigger != "" {
 		c.triggers[r.Trigger] = r.ID
 	}

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"sync"
 )
 
 // What runs.first says when it is no place in the history.
@@ -26,7 +27,7 @@ func (t *tx) putInitial(run int64, state json.RawMessage) (place int64, err erro
 	}
 	var stored any = string(state)
 	if len(state) >= worthDeflating {
-		if stored, err = deflate(state); err != nil {
+		if stored, err = t.deflater.deflate(state); err != nil {
 			return 0, err
 		}
 	}
@@ -60,16 +61,30 @@ func readInitial(place int64, stored any) (json.RawMessage, error) {
 	}
 }
 
-func deflate(text []byte) ([]byte, error) {
+// deflater compresses. It is kept, since to make one takes a megabyte and
+// longer than all else that starts a run.
+type deflater struct {
+	mu sync.Mutex
+	w  *flate.Writer // nil before its first use
+}
+
+func (d *deflater) deflate(text []byte) ([]byte, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
 	var b bytes.Buffer
-	w, err := flate.NewWriter(&b, flate.BestSpeed)
-	if err != nil {
+	if d.w == nil {
+		w, err := flate.NewWriter(&b, flate.BestSpeed)
+		if err != nil {
+			return nil, err
+		}
+		d.w = w
+	} else {
+		d.w.Reset(&b)
+	}
+	if _, err := d.w.Write(text); err != nil {
 		return nil, err
 	}
-	if _, err := w.Write(text); err != nil {
-		return nil, err
-	}
-	if err := w.Close(); err != nil {
+	if err := d.w.Close(); err != nil {
 		return nil, err
 	}
 	return b.Bytes(), nil

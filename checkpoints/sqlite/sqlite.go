@@ -80,16 +80,17 @@ type Enqueuer func(ctx context.Context, tx *sql.Tx, t queue.Token) error
 
 // Store is a checkpoints.Store on a SQLite file.
 type Store struct {
-	path    string
-	clock   clock.Clock
-	lock    *fileLock // nil but in mode Daemon
-	writes  *sql.DB   // one connection
-	reads   *reader
-	stmts   *stmts // of writes
-	numbers numbers
-	group   group
-	enqueue atomic.Pointer[Enqueuer]
-	closed  atomic.Bool
+	path     string
+	clock    clock.Clock
+	lock     *fileLock // nil but in mode Daemon
+	writes   *sql.DB   // one connection
+	reads    *reader
+	stmts    *stmts // of writes
+	numbers  numbers
+	deflater deflater
+	group    group
+	enqueue  atomic.Pointer[Enqueuer]
+	closed   atomic.Bool
 }
 
 var _ checkpoints.Store = (*Store)(nil)

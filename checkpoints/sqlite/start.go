@@ -39,33 +39,28 @@ func (t *tx) start(req checkpoints.StartReq) (checkpoints.Run, error) {
 			return checkpoints.Run{}, err
 		}
 	}
-	if req.Lineage == "" {
-		req.Lineage = id
-	}
+	r := req.Begin(id, status, replaces, t.at)
 	if req.Trigger != "" {
 		if err := t.exec1(`INSERT INTO triggers (trigger_key, run_id) VALUES (?, ?)`, req.Trigger, id); err != nil {
 			return checkpoints.Run{}, fmt.Errorf("starting a run of %s: %w", req.Key, err)
 		}
 	}
-	if err := t.insert(id, req, status, replaces); err != nil {
+	if err := t.insert(r); err != nil {
 		return checkpoints.Run{}, fmt.Errorf("starting a run of %s: %w", req.Key, err)
 	}
 	if status == checkpoints.Ready {
 		t.wake(id, 1)
 	}
-	return getRun(t.ctx, t, id)
+	return r, nil
 }
 
 // insert writes the rows of a new run.
-func (t *tx) insert(id string, req checkpoints.StartReq, status checkpoints.Status, replaces string) error {
-	definition, err := t.define(req.Definition)
+func (t *tx) insert(r checkpoints.Run) error {
+	definition, err := t.define(r.Definition)
 	if err != nil {
-		return fmt.Errorf("storing the definition of %s: %w", req.Flow, err)
+		return fmt.Errorf("storing the definition of %s: %w", r.Flow, err)
 	}
-	if req.Actions == nil {
-		req.Actions = map[string]string{}
-	}
-	actions, err := json.Marshal(req.Actions)
+	actions, err := json.Marshal(r.Actions)
 	if err != nil {
 		return err
 	}
@@ -73,9 +68,9 @@ func (t *tx) insert(id string, req checkpoints.StartReq, status checkpoints.Stat
 			parent, parent_node, close, counted, forked, forked_at, mode, concurrency, on_conflict, replaces,
 			status, epoch, next, state, definition_id, definition_hash, actions, token_at, created_at, updated_at)
 		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 1, ?, ?, ?, ?, ?, ?, ?, ?)`,
-		id, req.Key, req.Trigger, req.Lineage, req.Repo, checkpoints.FoldScope(req.Repo), req.Issue, req.Phase, req.Flow, req.Round,
-		req.Parent, req.ParentNode, req.Close, req.Counted, req.Forked, req.ForkedAt, req.Mode, req.Concurrency, req.OnConflict, replaces,
-		status, req.Entry, string(req.State), definition, req.DefinitionHash, string(actions), t.now, t.now, t.now)
+		r.ID, r.Key, r.Trigger, r.Lineage, r.Repo, checkpoints.FoldScope(r.Repo), r.Issue, r.Phase, r.Flow, r.Round,
+		r.Parent, r.ParentNode, r.Close, r.Counted, r.Forked, r.ForkedAt, r.Mode, r.Concurrency, r.OnConflict, r.Replaces,
+		r.Status, r.Next, string(r.State), definition, r.DefinitionHash, string(actions), t.now, t.now, t.now)
 	if err != nil {
 		return err
 	}
@@ -83,7 +78,7 @@ func (t *tx) insert(id string, req checkpoints.StartReq, status checkpoints.Stat
 	if err != nil {
 		return err
 	}
-	first, err := t.putInitial(n, req.State)
+	first, err := t.putInitial(n, r.State)
 	if err != nil {
 		return fmt.Errorf("storing the state at the start: %w", err)
 	}
@@ -92,12 +87,12 @@ func (t *tx) insert(id string, req checkpoints.StartReq, status checkpoints.Stat
 			return err
 		}
 	}
-	if req.DefinitionHash == "" {
+	if r.DefinitionHash == "" {
 		return nil
 	}
 	_, err = t.exec(`INSERT INTO flow_versions (flow, hash, n, definition_id, first_at)
 		SELECT ?1, ?2, coalesce(max(n), 0) + 1, ?3, ?4 FROM flow_versions WHERE flow = ?1
-		ON CONFLICT (flow, hash) DO NOTHING`, req.Flow, req.DefinitionHash, definition, t.now)
+		ON CONFLICT (flow, hash) DO NOTHING`, r.Flow, r.DefinitionHash, definition, t.now)
 	return err
 }
 

@@ -16,11 +16,12 @@ import (
 // happens and the tokens that become true with it.
 type tx struct {
 	*sql.Tx
-	stmts  *stmts
-	ctx    context.Context //nolint:containedctx // lives as long as the transaction
-	now    int64           // microseconds
-	at     time.Time
-	tokens []queue.Token
+	stmts    *stmts
+	deflater *deflater
+	ctx      context.Context //nolint:containedctx // lives as long as the transaction
+	now      int64           // microseconds
+	at       time.Time
+	tokens   []queue.Token
 }
 
 // write is the one way to write. Calls that come at the same time share a
@@ -109,7 +110,7 @@ func (s *Store) alone(conn *sql.Conn, o *op) error {
 // the failure took the transaction with it: a full disk can do that.
 func (s *Store) apply(inner *sql.Tx, o *op, shared bool) (whole bool, err error) {
 	now := s.clock.Now().UnixMicro()
-	t := &tx{Tx: inner, stmts: s.stmts, ctx: o.ctx, now: now, at: fromMicros(now)}
+	t := &tx{Tx: inner, stmts: s.stmts, deflater: &s.deflater, ctx: o.ctx, now: now, at: fromMicros(now)}
 	if shared {
 		if _, err := t.exec(`SAVEPOINT call`); err != nil {
 			return false, err

@@ -31,6 +31,23 @@ func startCases() map[string]func(*fixture) {
 				f.Fatalf("id %q", got.ID)
 			}
 		},
+		"what is returned is what is kept": func(f *fixture) {
+			parent, plain := f.start("parent"), req("plain")
+			plain.Definition, plain.Actions = []byte{}, nil
+			first := req("first")
+			first.Concurrency = "c"
+			queued := checkpoints.StartReq{
+				Key: "k", Trigger: "t", Repo: "acme/widgets", Issue: 7, Phase: "plan", Flow: "f", Entry: "first",
+				State: json.RawMessage(`{"x":"` + strings.Repeat("ü<", 1000) + `"}`), Parent: parent.ID, ParentNode: "n", Counted: true,
+				Forked: parent.ID, ForkedAt: "m", Mode: checkpoints.ModeShadow,
+				Concurrency: "c", OnConflict: checkpoints.OnConflictReplace, Definition: []byte("flow"), DefinitionHash: "cafe",
+			}
+			for _, q := range []checkpoints.StartReq{plain, first, queued} {
+				r, err := f.Start(f.ctx, q)
+				f.ok(err)
+				f.same(r, f.get(r.ID))
+			}
+		},
 		"what may be left out": func(f *fixture) {
 			r := f.start("k")
 			f.same(r.Lineage, r.ID)
