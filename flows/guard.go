@@ -111,7 +111,7 @@ func scalar(s State, key string) (any, error) {
 
 // length is a text's in bytes or a list's in items.
 func length(s State, key string) (int, error) {
-	if v, ok := plainText(s.values[key]); ok {
+	if v, ok := plainText(s.Raw(key)); ok {
 		return len(v), nil
 	}
 	v, err := value[any](s, "state", key)

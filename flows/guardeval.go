@@ -97,7 +97,7 @@ func (g *guardBuild) boolean(n ast.Node) (boolFunc, error) {
 			}, nil
 		}
 		return func(env GuardEnv) (bool, error) {
-			switch raw := env.State.values[key]; string(raw) {
+			switch raw := env.State.Raw(key); string(raw) {
 			case "true":
 				return true, nil
 			case "false":
@@ -336,7 +336,7 @@ func (g *guardBuild) integer(n ast.Node) (intFunc, error) {
 	case *ast.MemberNode:
 		if root, key, ok := pathOf(n); ok && root == "state" {
 			return func(env GuardEnv) (int, error) {
-				raw := env.State.values[key]
+				raw := env.State.Raw(key)
 				if v, err := strconv.Atoi(string(raw)); err == nil {
 					return v, nil
 				}
@@ -369,7 +369,7 @@ func (g *guardBuild) text(n ast.Node) (textFunc, error) {
 	case *ast.MemberNode:
 		if root, key, ok := pathOf(n); ok && root == "state" {
 			return func(env GuardEnv) ([]byte, error) {
-				raw := env.State.values[key]
+				raw := env.State.Raw(key)
 				if v, ok := plainText(raw); ok {
 					return v, nil
 				}
@@ -454,7 +454,7 @@ func (g *guardBuild) inTexts(n ast.Node, key string) (boolFunc, error) {
 		if err != nil {
 			return false, err
 		}
-		if found, ok := plainListHas(env.State.values[key], v); ok {
+		if found, ok := plainListHas(env.State.Raw(key), v); ok {
 			return found, nil
 		}
 		list, err := value[[]string](env.State, "state", key)

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
-	"maps"
 	"regexp"
 	"slices"
 	"strconv"
@@ -175,7 +174,8 @@ func (f *Flow) Initial(input State) (State, error) {
 			m[fd.Key] = fd.Default
 		}
 	}
-	for key, raw := range input.values {
+	for _, e := range input.pairs {
+		key, raw := e.Key, e.Value
 		fd, ok := f.byKey[key]
 		switch {
 		case !ok:
@@ -187,34 +187,34 @@ func (f *Flow) Initial(input State) (State, error) {
 		}
 		m[key] = raw
 	}
-	s := State{m}
+	s := NewState(m)
 	return s, f.Check(s)
 }
 
 // InputOf narrows a state to what the flow takes as input and what fits it;
 // for the hand-off between phases.
 func (f *Flow) InputOf(s State) State {
-	m := map[string]json.RawMessage{}
-	for key, raw := range s.values {
-		fd, ok := f.byKey[key]
-		if ok && (fd.Input || fd.Required) && fd.Check(raw) == nil {
-			m[key] = raw
+	var pairs []Pair
+	for _, e := range s.pairs {
+		fd, ok := f.byKey[e.Key]
+		if ok && (fd.Input || fd.Required) && fd.Check(e.Value) == nil {
+			pairs = append(pairs, e)
 		}
 	}
-	return State{m}
+	return State{pairs}
 }
 
 // Check tells whether a whole state fits the schema.
 func (f *Flow) Check(s State) error {
-	for _, key := range s.Keys() {
-		fd, ok := f.byKey[key]
+	for _, e := range s.pairs {
+		fd, ok := f.byKey[e.Key]
 		switch {
-		case key == stopKey:
+		case e.Key == stopKey:
 		case !ok:
-			return invalid(key, "is no field of flow %s", f.name)
+			return invalid(e.Key, "is no field of flow %s", f.name)
 		default:
-			if err := fd.Check(s.values[key]); err != nil {
-				return invalid(key, "%w", err)
+			if err := fd.Check(e.Value); err != nil {
+				return invalid(e.Key, "%w", err)
 			}
 		}
 	}
@@ -260,8 +260,7 @@ func (f *Flow) Apply(s State, writes []string, delta map[string]json.RawMessage)
 			return s, invalid(key, "%w", err)
 		}
 	}
-	next := make(map[string]json.RawMessage, len(s.values)+len(delta))
-	maps.Copy(next, s.values)
+	next := s.Values()
 	for key, raw := range delta {
 		if string(raw) == "null" {
 			delete(next, key)
@@ -269,7 +268,7 @@ func (f *Flow) Apply(s State, writes []string, delta map[string]json.RawMessage)
 			next[key] = raw
 		}
 	}
-	after := State{next}
+	after := NewState(next)
 	if n := after.size(); n > MaxState {
 		return s, tooLarge(n)
 	}
@@ -283,8 +282,8 @@ func tooLarge(n int) error {
 // size is the bytes of the state as a JSON object, as its values stand.
 func (s State) size() int {
 	n := 2
-	for key, raw := range s.values {
-		n += len(key) + len(raw) + len(`"":,`)
+	for _, e := range s.pairs {
+		n += len(e.Key) + len(e.Value) + len(`"":,`)
 	}
 	return max(n-1, 2)
 }
@@ -322,7 +321,7 @@ func invalidText(v any) bool {
 // Stop returns the planned early end that a stored state holds, if any.
 func (s State) Stop() (Stop, bool) {
 	var st Stop
-	if !s.Has(stopKey) || json.Unmarshal(s.values[stopKey], &st) != nil {
+	if !s.Has(stopKey) || json.Unmarshal(s.Raw(stopKey), &st) != nil {
 		return Stop{}, false
 	}
 	return st, true
@@ -342,10 +341,9 @@ func (s State) WithStop(st Stop) (State, error) {
 
 // Public returns the state without what the engine keeps in it.
 func (s State) Public() State {
-	if _, ok := s.values[stopKey]; !ok {
+	is := func(e Pair) bool { return e.Key == stopKey }
+	if !slices.ContainsFunc(s.pairs, is) {
 		return s
 	}
-	m := maps.Clone(s.values)
-	delete(m, stopKey)
-	return State{m}
+	return State{slices.DeleteFunc(slices.Clone(s.pairs), is)}
 }

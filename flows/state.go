@@ -5,14 +5,36 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 )
 
 // State is a set of typed values by key; immutable. Reading a key that is not
 // set gives the zero value, Has tells.
-type State struct{ values map[string]json.RawMessage }
+type State struct{ pairs []Pair }
+
+// Pair is a key of a state and its value.
+type Pair struct {
+	Key   string
+	Value json.RawMessage
+}
 
 // NewState wraps values, which must not be changed afterwards.
-func NewState(values map[string]json.RawMessage) State { return State{values} }
+func NewState(values map[string]json.RawMessage) State {
+	if len(values) == 0 {
+		return State{}
+	}
+	pairs := make([]Pair, 0, len(values))
+	for key, value := range values {
+		pairs = append(pairs, Pair{key, value})
+	}
+	slices.SortFunc(pairs, func(a, b Pair) int { return strings.Compare(a.Key, b.Key) })
+	return State{pairs}
+}
+
+// SortedState wraps pairs that are sorted by key, each key once, and must not
+// be changed while the state is in use. A state is small and read more often
+// than made, so that a list serves it better than a map.
+func SortedState(pairs []Pair) State { return State{pairs} }
 
 // StateOf encodes Go values; for tests and callers that build inputs.
 func StateOf(values map[string]any) (State, error) {
@@ -24,7 +46,7 @@ func StateOf(values map[string]any) (State, error) {
 		}
 		m[k] = b
 	}
-	return State{m}, nil
+	return NewState(m), nil
 }
 
 // DecodeState reads a JSON object; empty input is the empty state.
@@ -35,31 +57,48 @@ func DecodeState(raw json.RawMessage) (State, error) {
 			return State{}, fmt.Errorf("decoding state: %w", err)
 		}
 	}
-	return State{m}, nil
+	return NewState(m), nil
 }
 
 // MarshalJSON encodes the state as an object with sorted keys.
-func (s State) MarshalJSON() ([]byte, error) {
-	if s.values == nil {
-		return []byte("{}"), nil
-	}
-	return json.Marshal(s.values)
-}
+func (s State) MarshalJSON() ([]byte, error) { return json.Marshal(s.Values()) }
 
 // Has reports that a key is set and not null.
 func (s State) Has(key string) bool {
-	v, ok := s.values[key]
-	return ok && string(v) != "null"
+	v := s.Raw(key)
+	return v != nil && string(v) != "null"
 }
 
 // Keys are the set keys, sorted.
-func (s State) Keys() []string { return slices.Sorted(maps.Keys(s.values)) }
+func (s State) Keys() []string {
+	keys := make([]string, 0, len(s.pairs))
+	for i := range s.pairs {
+		keys = append(keys, s.pairs[i].Key)
+	}
+	return keys
+}
+
+// Pairs are all keys and values, sorted by key, a copy.
+func (s State) Pairs() []Pair { return slices.Clone(s.pairs) }
 
 // Values are all values by key, a copy.
-func (s State) Values() map[string]json.RawMessage { return maps.Clone(s.values) }
+func (s State) Values() map[string]json.RawMessage {
+	values := make(map[string]json.RawMessage, len(s.pairs))
+	for i := range s.pairs {
+		values[s.pairs[i].Key] = s.pairs[i].Value
+	}
+	return values
+}
 
 // Raw is a value's JSON, nil when not set.
-func (s State) Raw(key string) json.RawMessage { return s.values[key] }
+func (s State) Raw(key string) json.RawMessage {
+	for i := range s.pairs {
+		if s.pairs[i].Key == key {
+			return s.pairs[i].Value
+		}
+	}
+	return nil
+}
 
 // Decode reads a value into a Go value; a key that is not set leaves it
 // untouched.
@@ -67,7 +106,7 @@ func (s State) Decode(key string, into any) error {
 	if !s.Has(key) {
 		return nil
 	}
-	if err := json.Unmarshal(s.values[key], into); err != nil {
+	if err := json.Unmarshal(s.Raw(key), into); err != nil {
 		return fmt.Errorf("reading state key %s: %w", key, err)
 	}
 	return nil
@@ -91,29 +130,26 @@ func (s State) Strings(key string) []string { return get[[]string](s, key) }
 
 // With returns the state with the given keys replaced.
 func (s State) With(changed map[string]json.RawMessage) State {
-	m := maps.Clone(s.values)
-	if m == nil {
-		m = map[string]json.RawMessage{}
-	}
+	m := s.Values()
 	maps.Copy(m, changed)
-	return State{m}
+	return NewState(m)
 }
 
 // Only returns the state narrowed to keys.
 func (s State) Only(keys []string) State {
-	m := make(map[string]json.RawMessage, len(keys))
-	for _, k := range keys {
-		if v, ok := s.values[k]; ok {
-			m[k] = v
+	pairs := make([]Pair, 0, len(keys))
+	for i := range s.pairs {
+		if slices.Contains(keys, s.pairs[i].Key) {
+			pairs = append(pairs, s.pairs[i])
 		}
 	}
-	return State{m}
+	return State{pairs}
 }
 
 func get[T any](s State, key string) T {
 	var v T
 	if s.Has(key) {
-		if json.Unmarshal(s.values[key], &v) != nil {
+		if json.Unmarshal(s.Raw(key), &v) != nil {
 			var zero T
 			return zero
 		}

@@ -152,10 +152,9 @@ func (a *attempts) retry(got *returned) *flows.Retry {
 func (a *attempts) call(ctx context.Context, now time.Time) (returned, error) {
 	c := &call{}
 	limit, outcome := a.bound(now)
-	c.w, c.action, c.now, c.limit, c.outcome = a.w, a.node.action, now, limit, outcome
-	c.idle, c.budget, c.kind, c.owner = a.node.Idle, &a.node.Budget, a.node.Kind, a
-	c.node, c.visit, c.attempt, c.in, c.with = a.node.ID, a.visit, a.kept.Attempts, a.in, a.with
-	c.sees = a.node.In
+	c.w, c.node, c.owner, c.visit, c.attempt = a.w, a.node, a, a.visit, a.kept.Attempts
+	c.now, c.limit, c.wall = now, limit, outcome == flows.Budget
+	c.in, c.with = a.in, a.with
 	if a.key == "" {
 		a.key = a.w.visitKey(a.node.ID, a.visit)
 	}
@@ -170,7 +169,7 @@ func (a *attempts) call(ctx context.Context, now time.Time) (returned, error) {
 	if a.branch {
 		a.used = c.meter.total()
 	}
-	a.names = c.effects.asked(a.names)
+	a.names = c.asked(a.names)
 	return got, nil
 }
 

@@ -19,40 +19,34 @@ import (
 // the end of its call reaches neither store nor world.
 type call struct {
 	w              *walk
-	action         *flows.Action
-	node           string
+	node           *planned
 	visit, attempt int
 	key            string
 	in             flows.State
-	sees           []string // the node's `in`
 	with           []byte
 	last           *flows.Ended // of `finally` actions
-	// now is when it begins; limit bounds it, after which its outcome is
-	// outcome; idle bounds the silence between beats, 0 for no bound.
-	now         time.Time
-	limit, idle time.Duration
-	outcome     flows.Outcome
-	budget      *flows.NodeBudget
-	kind        flows.Kind
+	// now is when it begins; limit bounds it. When that is over its time is,
+	// or the wall time of a budget.
+	now   time.Time
+	limit time.Duration
+	wall  bool
 	// free skips the label check and forbids spending: the run is ending.
 	free bool
 	// owner is told of each settled reservation; nil for none.
 	owner *attempts
 
-	ctx     lazy
-	meter   meter
-	effects effects
-	logger  slog.Logger
-	log     nodeLog
-	beats   chan struct{} // nil when nobody listens
-	// deadline and phase are the watch's, as is the number of beats heard.
-	deadline time.Time
-	phase    atomic.Int32
-	heard    atomic.Int64
+	ctx    lazy
+	meter  meter
+	logger slog.Logger
+	beats  chan struct{} // nil when nobody listens
+	// phase is the watch's, as is the number of beats heard.
+	phase atomic.Int32
+	heard atomic.Int64
 
-	mu     sync.Mutex
-	closed bool
-	at     *checkpoints.Run // the run when the call began, once asked for
+	mu      sync.Mutex
+	closed  bool
+	effects []string         // the names of those asked for
+	at      *checkpoints.Run // the run when the call began, once asked for
 }
 
 // returned is what a call came to.
@@ -81,13 +75,15 @@ type caller interface {
 // parent is the context of the walk.
 func (c *call) parent() context.Context { return c.ctx.parent }
 
+// deadline is when its time is over.
+func (c *call) deadline() time.Time { return c.now.Add(c.limit) }
+
 // overdue is what a call comes to whose time is over.
 func (c *call) overdue() returned {
-	what := fmt.Errorf("%w: no result after %s", ErrTimeout, c.limit)
-	if c.outcome == flows.Budget {
-		what = fmt.Errorf("%w: the wall time of %s is used up", flows.ErrBudget, c.limit)
+	if c.wall {
+		return returned{err: fmt.Errorf("%w: the wall time of %s is used up", flows.ErrBudget, c.limit), outcome: flows.Budget}
 	}
-	return returned{err: what, outcome: c.outcome}
+	return returned{err: fmt.Errorf("%w: no result after %s", ErrTimeout, c.limit), outcome: flows.Timeout}
 }
 
 // run calls the action. used is what the node has used of its budget.
@@ -95,10 +91,7 @@ func (c *call) run(ctx context.Context, by caller, used checkpoints.Usage) retur
 	c.ctx.parent = ctx
 	defer c.ctx.cancel(nil)
 	c.meter.c, c.meter.used = c, used
-	c.meter.forbidden = c.free || c.kind == flows.Gate
-	c.effects.c = c
-	c.log = nodeLog{c.w.log.Handler(), c.node, c.attempt}
-	c.logger = *slog.New(&c.log)
+	c.logger = *slog.New(nodeLog{c})
 	got := by.run(ctx, c)
 	c.close()
 	if refusal := c.meter.refusal(); refusal != nil && got.err == nil && !got.cut && (got.res.Outcome == "" || got.res.Outcome == flows.OK) {
@@ -113,17 +106,17 @@ func (c *call) run(ctx context.Context, by caller, used checkpoints.Usage) retur
 func (c *call) guarded(got *returned) {
 	defer func() {
 		if p := recover(); p != nil {
-			c.w.log.ErrorContext(&c.ctx, "action panicked", "node", c.node, "action", c.action.Name, "panic", fmt.Sprint(p), "stack", string(debug.Stack()))
+			c.w.log.ErrorContext(&c.ctx, "action panicked", "node", c.node.ID, "action", c.node.action.Name, "panic", fmt.Sprint(p), "stack", string(debug.Stack()))
 			*got = returned{err: &PanicError{p}}
 		}
 	}()
 	beat := unheard
-	if c.idle > 0 || c.w.e.Hooks.OnNode != nil {
+	if c.node.Idle > 0 || c.w.e.Hooks.OnNode != nil {
 		beat = c.beat
 	}
-	got.res, got.err = c.action.Run(&c.ctx, flows.Call{
-		Run: c.w.about, Node: c.node, Visit: c.visit, Attempt: c.attempt, Key: c.key, In: c.in, Sees: c.sees, With: c.with,
-		Meter: &c.meter, Artifacts: c.w.e.Artifacts, Effects: &c.effects, Beat: beat, Log: &c.logger, Ended: c.last,
+	got.res, got.err = c.node.action.Run(&c.ctx, flows.Call{
+		Run: c.w.about, Node: c.node.ID, Visit: c.visit, Attempt: c.attempt, Key: c.key, In: c.in, Sees: c.node.In, With: c.with,
+		Meter: &c.meter, Artifacts: c.w.e.Artifacts, Effects: effects{c}, Beat: beat, Log: &c.logger, Ended: c.last,
 	})
 }
 
@@ -183,7 +176,7 @@ func (c *call) beat(note string) {
 		case c.beats <- struct{}{}:
 		default:
 		}
-	} else if c.idle > 0 {
+	} else if c.node.Idle > 0 {
 		c.heard.Add(1)
 		c.w.watch.nudge()
 	}
@@ -191,34 +184,37 @@ func (c *call) beat(note string) {
 		return
 	}
 	if run, open := c.snapshot(); open {
-		c.w.onNode(&c.ctx, NodeEvent{Run: run, Node: c.node, Kind: c.kind, Visit: c.visit, Attempt: c.attempt, Stage: Beat, Note: clip(c.w.e.Scrub(note), 500)})
+		c.w.onNode(&c.ctx, NodeEvent{Run: run, Node: c.node.ID, Kind: c.node.Kind, Visit: c.visit, Attempt: c.attempt, Stage: Beat, Note: clip(c.w.e.Scrub(note), 500)})
 	}
 }
 
 // nodeLog adds the node to what an action logs.
-type nodeLog struct {
-	slog.Handler
-	node    string
-	attempt int
+type nodeLog struct{ c *call }
+
+func (l nodeLog) handler() slog.Handler { return l.c.w.log.Handler() }
+
+func (l nodeLog) attrs() []slog.Attr {
+	return []slog.Attr{slog.String("node", l.c.node.ID), slog.Int("attempt", l.c.attempt)}
 }
 
-func (l *nodeLog) attrs() []slog.Attr {
-	return []slog.Attr{slog.String("node", l.node), slog.Int("attempt", l.attempt)}
+// Enabled implements slog.Handler.
+func (l nodeLog) Enabled(ctx context.Context, level slog.Level) bool {
+	return l.handler().Enabled(ctx, level)
 }
 
 // Handle implements slog.Handler.
-func (l *nodeLog) Handle(ctx context.Context, r slog.Record) error {
-	return l.Handler.WithAttrs(l.attrs()).Handle(ctx, r)
+func (l nodeLog) Handle(ctx context.Context, r slog.Record) error {
+	return l.handler().WithAttrs(l.attrs()).Handle(ctx, r)
 }
 
 // WithAttrs implements slog.Handler.
-func (l *nodeLog) WithAttrs(attrs []slog.Attr) slog.Handler {
-	return l.Handler.WithAttrs(slices.Concat(l.attrs(), attrs))
+func (l nodeLog) WithAttrs(attrs []slog.Attr) slog.Handler {
+	return l.handler().WithAttrs(slices.Concat(l.attrs(), attrs))
 }
 
 // WithGroup implements slog.Handler.
-func (l *nodeLog) WithGroup(name string) slog.Handler {
-	return l.Handler.WithAttrs(l.attrs()).WithGroup(name)
+func (l nodeLog) WithGroup(name string) slog.Handler {
+	return l.handler().WithAttrs(l.attrs()).WithGroup(name)
 }
 
 // visitKey is "run/<run>/<node>/<visit>".

@@ -7,22 +7,16 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"sync"
 
 	"github.com/pipelinebot/pipelinebot/checkpoints"
 	"github.com/pipelinebot/pipelinebot/flows"
 )
 
 // effects performs a node's outside writes exactly once.
-type effects struct {
-	c *call
-
-	mu    sync.Mutex
-	names []string
-}
+type effects struct{ c *call }
 
 // open fails when the call is over.
-func (e *effects) open() error {
+func (e effects) open() error {
 	e.c.mu.Lock()
 	defer e.c.mu.Unlock()
 	if e.c.closed {
@@ -32,10 +26,10 @@ func (e *effects) open() error {
 }
 
 // asked adds the names of all effects that were asked for.
-func (e *effects) asked(names []string) []string {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	for _, name := range e.names {
+func (c *call) asked(names []string) []string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, name := range c.effects {
 		if !slices.Contains(names, name) {
 			names = append(names, name)
 		}
@@ -43,11 +37,11 @@ func (e *effects) asked(names []string) []string {
 	return names
 }
 
-func (e *effects) ask(name string) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	if !slices.Contains(e.names, name) {
-		e.names = append(e.names, name)
+func (c *call) ask(name string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !slices.Contains(c.effects, name) {
+		c.effects = append(c.effects, name)
 	}
 }
 
@@ -60,10 +54,10 @@ func effectKey(visit, name string) string {
 }
 
 // Once implements flows.Effects.
-func (e *effects) Once(ctx context.Context, name string, find checkpoints.Find, do checkpoints.Do) (json.RawMessage, error) {
+func (e effects) Once(ctx context.Context, name string, find checkpoints.Find, do checkpoints.Do) (json.RawMessage, error) {
 	key := effectKey(e.c.key, name)
 	switch {
-	case !e.c.action.Effects:
+	case !e.c.node.action.Effects:
 		return nil, fmt.Errorf("effect %s: the action is not registered as one with effects", key)
 	case name == "" || strings.HasPrefix(name, "."):
 		return nil, fmt.Errorf("effect %q: a name is needed that does not begin with a dot", name)
@@ -71,7 +65,7 @@ func (e *effects) Once(ctx context.Context, name string, find checkpoints.Find, 
 	if err := e.open(); err != nil {
 		return nil, fmt.Errorf("effect %s: %w", key, err)
 	}
-	e.ask(name)
+	e.c.ask(name)
 	if e.c.w.run.Mode == checkpoints.ModeShadow {
 		return e.intend(ctx, key, find)
 	}
@@ -101,7 +95,7 @@ func (e *effects) Once(ctx context.Context, name string, find checkpoints.Find, 
 }
 
 // permitted reads the stops and the label again.
-func (e *effects) permitted(ctx context.Context) error {
+func (e effects) permitted(ctx context.Context) error {
 	run, open := e.c.snapshot()
 	if !open {
 		return errClosed

@@ -227,11 +227,11 @@ func (w *walk) finally(ctx context.Context, ended flows.Ended) (reason string, e
 			continue
 		}
 		c := &call{
-			w: w, action: &action, now: w.e.Clock.Now(), limit: finallyTime, outcome: flows.Timeout, free: true, budget: &flows.NodeBudget{},
-			node: name, visit: 1, attempt: 1, key: finallyKey(w.run.ID, name), in: w.state.copy(), last: &ended,
+			w: w, node: &planned{Node: &flows.Node{ID: name}, action: &action}, visit: 1, attempt: 1, key: finallyKey(w.run.ID, name),
+			now: w.e.Clock.Now(), limit: finallyTime, free: true, in: w.state.copy(), last: &ended,
 		}
 		got := c.run(context.WithoutCancel(ctx), &w.hands, checkpoints.Usage{})
-		if names := c.effects.asked(nil); len(names) > 0 {
+		if names := c.asked(nil); len(names) > 0 {
 			if err := w.keep(ctx, c.key+keptEffects, names); err != nil {
 				errs = append(errs, err)
 			}

@@ -10,9 +10,9 @@ const (
 
 // Asked is what a visit keeps that asks for effects by these names.
 func Asked(names ...string) []string {
-	var e effects
+	var c call
 	for _, name := range names {
-		e.ask(name)
+		c.ask(name)
 	}
-	return e.names
+	return c.effects
 }

@@ -101,16 +101,16 @@ func (h *hands) arm(now time.Time, limit time.Duration) {
 
 // run has the action called and waits for it, for a timeout or for ctx.
 func (h *hands) run(ctx context.Context, c *call) returned {
-	deadline := c.now.Add(c.limit)
-	if c.idle > 0 {
+	deadline := c.deadline()
+	if c.node.Idle > 0 {
 		c.beats = make(chan struct{}, 1)
 	}
 	h.arm(c.now, c.limit)
 	var idle clock.Timer
 	var silent <-chan time.Time
 	listen := func() {
-		if c.idle > 0 {
-			idle = h.clock.NewTimer(c.idle)
+		if c.node.Idle > 0 {
+			idle = h.clock.NewTimer(c.node.Idle)
 			silent = idle.C()
 		}
 	}
@@ -137,7 +137,7 @@ func (h *hands) run(ctx context.Context, c *call) returned {
 			got := c.overdue()
 			return h.cut(c, got.err, got)
 		case <-silent:
-			what := fmt.Errorf("%w: silent for %s", ErrTimeout, c.idle)
+			what := fmt.Errorf("%w: silent for %s", ErrTimeout, c.node.Idle)
 			return h.cut(c, what, returned{err: what, outcome: flows.Timeout})
 		case <-ctx.Done():
 			cause := context.Cause(ctx)
@@ -155,7 +155,7 @@ func (h *hands) cut(c *call, cause error, got returned) returned {
 	case <-h.worker.back:
 		h.returned()
 	case <-t.C():
-		c.w.log.Error("action does not end, left behind", "node", c.node, "action", c.action.Name, "after", grace)
+		c.w.log.Error("action does not end, left behind", "node", c.node.ID, "action", c.node.action.Name, "after", grace)
 		h.abandon()
 	}
 	return got

@@ -13,11 +13,16 @@ type lazy struct {
 	timeout time.Duration   // 0 is none
 
 	mu    sync.Mutex
-	inner context.Context //nolint:containedctx // what it is once it is looked at
-	end   context.CancelCauseFunc
-	stop  context.CancelFunc
+	inner *looked // nil until somebody looks
 	over  bool
 	cause error
+}
+
+// looked is what a lazy context is once somebody has looked at it.
+type looked struct {
+	context.Context
+	end  context.CancelCauseFunc
+	stop context.CancelFunc
 }
 
 // Deadline implements context.Context.
@@ -48,9 +53,10 @@ func (l *lazy) made() context.Context {
 	if l.inner != nil {
 		return l.inner
 	}
-	l.inner, l.end = context.WithCancelCause(l.parent)
+	l.inner = &looked{}
+	l.inner.Context, l.inner.end = context.WithCancelCause(l.parent)
 	if l.timeout > 0 {
-		l.inner, l.stop = context.WithTimeout(l.inner, l.timeout)
+		l.inner.Context, l.inner.stop = context.WithTimeout(l.inner.Context, l.timeout)
 	}
 	if l.over {
 		l.finish()
@@ -72,8 +78,8 @@ func (l *lazy) cancel(cause error) {
 }
 
 func (l *lazy) finish() {
-	l.end(l.cause)
-	if l.stop != nil {
-		l.stop()
+	l.inner.end(l.cause)
+	if l.inner.stop != nil {
+		l.inner.stop()
 	}
 }

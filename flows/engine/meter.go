@@ -15,8 +15,6 @@ import (
 // resume goes on where the visit stood, calls that never settled included.
 type meter struct {
 	c *call
-	// forbidden nodes may not spend at all: gates decide without a model.
-	forbidden bool
 
 	mu     sync.Mutex
 	used   checkpoints.Usage
@@ -49,7 +47,7 @@ type quantity struct {
 }
 
 func (m *meter) quantities(u checkpoints.Usage) [3]quantity {
-	b := m.c.budget
+	b := &m.c.node.Budget
 	return [3]quantity{
 		{"tokens", u.Tokens(), b.Tokens},
 		{"tool calls", u.ToolCalls, b.ToolCalls},
@@ -61,12 +59,12 @@ func (m *meter) quantities(u checkpoints.Usage) [3]quantity {
 func (m *meter) Reserve(ctx context.Context, est checkpoints.Usage) (flows.Reservation, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	node := m.c.node
+	node := m.c.node.ID
 	run, open := m.c.snapshot()
 	switch {
 	case !open:
 		return nil, fmt.Errorf("node %s: %w", node, errClosed)
-	case m.forbidden:
+	case m.forbidden():
 		return nil, m.refuse(fmt.Errorf("%w: node %s may not spend anything", flows.ErrBudget, node))
 	}
 	for _, q := range m.quantities(m.used.Add(est)) {
@@ -93,6 +91,10 @@ func (m *meter) Reserve(ctx context.Context, est checkpoints.Usage) (flows.Reser
 	m.warn(ctx, run)
 	return &reservation{m: m, held: held, est: est}, nil
 }
+
+// forbidden nodes may not spend at all: gates decide without a model, and the
+// end of a run is free.
+func (m *meter) forbidden() bool { return m.c.free || m.c.node.Kind == flows.Gate }
 
 // refuse keeps the first refusal; m.mu is held.
 func (m *meter) refuse(err error) error {
@@ -122,7 +124,7 @@ func (m *meter) warn(ctx context.Context, run checkpoints.Run) {
 	for _, q := range m.quantities(m.used) {
 		if q.limit > 0 && float64(q.used) >= m.c.w.plan.limits.WarnAt*float64(q.limit) {
 			m.warned = true
-			m.c.w.onBudget(ctx, BudgetEvent{Run: run, Node: m.c.node, Scope: "node", Unit: q.unit, Used: q.used, Limit: q.limit})
+			m.c.w.onBudget(ctx, BudgetEvent{Run: run, Node: m.c.node.ID, Scope: "node", Unit: q.unit, Used: q.used, Limit: q.limit})
 		}
 	}
 }
@@ -134,14 +136,14 @@ func (m *meter) Left() checkpoints.Usage {
 	defer m.mu.Unlock()
 	left := func(limit, used int64) int64 {
 		switch {
-		case m.forbidden:
+		case m.forbidden():
 			return 0
 		case limit == 0:
 			return -1
 		}
 		return max(limit-used, 0)
 	}
-	b := m.c.budget
+	b := &m.c.node.Budget
 	tokens := left(b.Tokens, m.used.Tokens())
 	return checkpoints.Usage{
 		InputTokens: tokens, OutputTokens: tokens, CachedTokens: -1, ModelCalls: left(0, 0),
@@ -152,7 +154,7 @@ func (m *meter) Left() checkpoints.Usage {
 // MoneyLimited reports that some limit on money applies to the node.
 func (m *meter) MoneyLimited() bool {
 	run, open := m.c.snapshot()
-	if !open || m.forbidden || m.c.budget.MicroUSD > 0 {
+	if !open || m.forbidden() || m.c.node.Budget.MicroUSD > 0 {
 		return true
 	}
 	l := m.c.w.limits(run)
@@ -179,13 +181,13 @@ func (r *reservation) Settle(ctx context.Context, used checkpoints.Usage) error 
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.settled {
-		return fmt.Errorf("node %s: a reservation was settled twice", r.m.c.node)
+		return fmt.Errorf("node %s: a reservation was settled twice", r.m.c.node.ID)
 	}
 	w := r.m.c.w
 	sctx := w.storeCtx()
 	defer sctx.cancel(nil)
 	if err := w.e.Store.Settle(sctx, r.held, used); err != nil {
-		err = fmt.Errorf("settling for node %s: %w", r.m.c.node, err)
+		err = fmt.Errorf("settling for node %s: %w", r.m.c.node.ID, err)
 		w.broken(err)
 		return err
 	}

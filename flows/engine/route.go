@@ -172,7 +172,7 @@ func (w *walk) stopRoute(node *planned, st flows.Stop) (route, string, error) {
 		return route{}, "no-result", fmt.Errorf("%w: node %s stops (%s) without setting result", ErrNoResult, node.ID, st.Code)
 	}
 	st.Code, st.Reason = clip(st.Code, 64), clip(w.e.Scrub(st.Reason), 2000)
-	if _, set := w.state.m[stopKey]; !set {
+	if w.state.raw(stopKey) == nil {
 		raw, err := json.Marshal(st)
 		if err != nil {
 			return route{}, "invalid-state", fmt.Errorf("keeping stop %s: %w", st.Code, err)

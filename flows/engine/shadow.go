@@ -10,7 +10,7 @@ import (
 
 // intend is an effect of a shadow run: it looks, and never does. What it finds,
 // or null, is recorded as what it intended, and returned.
-func (e *effects) intend(ctx context.Context, key string, find checkpoints.Find) (json.RawMessage, error) {
+func (e effects) intend(ctx context.Context, key string, find checkpoints.Find) (json.RawMessage, error) {
 	value := json.RawMessage("null")
 	if find != nil {
 		found, ok, err := find(ctx)

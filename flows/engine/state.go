@@ -2,11 +2,11 @@ package engine
 
 import (
 	"bytes"
-	"cmp"
 	"encoding/json"
 	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/pipelinebot/pipelinebot/flows"
 )
@@ -16,10 +16,9 @@ import (
 // no trace in it. Only the walk's goroutine changes it, and never while an
 // action works.
 type values struct {
-	flow *flows.Flow
-	m    map[string]json.RawMessage
-	keys []string // of m, sorted
-	size int      // of the state as JSON
+	flow  *flows.Flow
+	pairs []flows.Pair // sorted by key
+	size  int          // of the state as JSON
 	// changes is what was touched since the last commit, each key once.
 	changes []change
 	// buf holds encoded values until they are sealed, order is scratch.
@@ -35,12 +34,9 @@ type change struct {
 
 // newValues takes a decoded state over.
 func newValues(f *flows.Flow, s flows.State) *values {
-	v := &values{flow: f, m: s.Values(), keys: s.Keys(), size: 2}
-	if v.m == nil {
-		v.m = map[string]json.RawMessage{}
-	}
-	for key, raw := range v.m {
-		v.size += pair(key, raw)
+	v := &values{flow: f, pairs: s.Pairs(), size: 2}
+	for _, p := range v.pairs {
+		v.size += pair(p.Key, p.Value)
 	}
 	return v
 }
@@ -49,10 +45,18 @@ func newValues(f *flows.Flow, s flows.State) *values {
 func pair(key string, raw json.RawMessage) int { return len(key) + len(raw) + 4 }
 
 // view is the state as guards see it. It must not outlive the next change.
-func (v *values) view() flows.State { return flows.NewState(v.m) }
+func (v *values) view() flows.State { return flows.SortedState(v.pairs) }
 
 // copy is the state for others, without what the engine keeps in it.
-func (v *values) copy() flows.State { return flows.NewState(v.view().Values()).Public() }
+func (v *values) copy() flows.State { return flows.SortedState(slices.Clone(v.pairs)).Public() }
+
+// at is where a key is or would be.
+func (v *values) at(key string) (int, bool) {
+	return slices.BinarySearchFunc(v.pairs, key, func(p flows.Pair, key string) int { return strings.Compare(p.Key, key) })
+}
+
+// raw is a key's value, nil for none.
+func (v *values) raw(key string) json.RawMessage { return v.view().Raw(key) }
 
 // only is the state narrowed to keys.
 func (v *values) only(keys []string) flows.State {
@@ -64,39 +68,41 @@ func (v *values) only(keys []string) flows.State {
 
 // set replaces a value; nil takes it away.
 func (v *values) set(key string, raw json.RawMessage) {
-	old, had := v.m[key]
+	old := v.put(key, raw)
 	if !slices.ContainsFunc(v.changes, func(c change) bool { return c.key == key }) {
 		v.changes = append(v.changes, change{key, old})
 	}
-	v.put(key, old, had, raw)
 }
 
-func (v *values) put(key string, old json.RawMessage, had bool, raw json.RawMessage) {
+// put is set without a memory; it returns what was there.
+func (v *values) put(key string, raw json.RawMessage) json.RawMessage {
+	at, had := v.at(key)
+	var old json.RawMessage
+	if had {
+		old = v.pairs[at].Value
+		v.size -= pair(key, old)
+	}
 	switch {
 	case raw == nil && had:
-		delete(v.m, key)
-		v.size -= pair(key, old)
-		at, _ := slices.BinarySearch(v.keys, key)
-		v.keys = slices.Delete(v.keys, at, at+1)
+		v.pairs = slices.Delete(v.pairs, at, at+1)
 	case raw == nil:
 	case had:
-		v.m[key] = raw
-		v.size += len(raw) - len(old)
+		v.pairs[at].Value = raw
 	default:
-		v.m[key] = raw
-		v.size += pair(key, raw)
-		at, _ := slices.BinarySearch(v.keys, key)
-		v.keys = slices.Insert(v.keys, at, key)
+		v.pairs = slices.Insert(v.pairs, at, flows.Pair{Key: key, Value: raw})
 	}
+	if raw != nil {
+		v.size += pair(key, raw)
+	}
+	return old
 }
 
 // rollback undoes everything since the last commit.
 func (v *values) rollback() {
 	for _, c := range v.changes {
-		now, has := v.m[c.key]
-		v.put(c.key, now, has, c.old)
+		v.put(c.key, c.old)
 	}
-	v.changes, v.buf = v.changes[:0], v.buf[:0]
+	v.reset()
 }
 
 func invalid(key, format string, args ...any) error {
@@ -222,25 +228,23 @@ func plain(s string) bool {
 // key, null for what is gone; nil when nothing has changed. The values in the
 // state are then parts of what is returned.
 func (v *values) seal() json.RawMessage {
-	n, at := 1, 0
+	n, kept := 1, 0
 	for _, c := range v.changes {
-		now := v.m[c.key]
+		now := v.raw(c.key)
 		if bytes.Equal(now, c.old) && (now == nil) == (c.old == nil) {
-			if now != nil {
-				v.m[c.key] = c.old // the new one is in the buffer
-			}
+			v.put(c.key, c.old) // the new one is in the buffer
 			continue
 		}
-		v.changes[at] = c
-		at++
+		v.changes[kept] = c
+		kept++
 		n += pair(c.key, now) + len("null")
 	}
-	changed := v.changes[:at]
-	if at == 0 {
+	changed := v.changes[:kept]
+	if kept == 0 {
 		v.reset()
 		return nil
 	}
-	slices.SortFunc(changed, func(a, b change) int { return cmp.Compare(a.key, b.key) })
+	slices.SortFunc(changed, func(a, b change) int { return strings.Compare(a.key, b.key) })
 	out := make([]byte, 0, n)
 	for i, c := range changed {
 		out = append(out, ",\""...)
@@ -249,14 +253,14 @@ func (v *values) seal() json.RawMessage {
 		}
 		out = append(out, c.key...)
 		out = append(out, "\":"...)
-		from := len(out)
-		raw := v.m[c.key]
-		if raw == nil {
+		at, has := v.at(c.key)
+		if !has {
 			out = append(out, "null"...)
 			continue
 		}
-		out = append(out, raw...)
-		v.m[c.key] = out[from:len(out):len(out)]
+		from := len(out)
+		out = append(out, v.pairs[at].Value...)
+		v.pairs[at].Value = out[from:len(out):len(out)]
 	}
 	v.reset()
 	return append(out, '}')
@@ -268,17 +272,18 @@ func (v *values) reset() { v.changes, v.buf = v.changes[:0], v.buf[:0] }
 func (v *values) json(public bool) json.RawMessage {
 	out := make([]byte, 1, v.size+1)
 	out[0] = '{'
-	for _, key := range v.keys {
-		if public && key == stopKey {
+	for i := range v.pairs {
+		p := &v.pairs[i]
+		if public && p.Key == stopKey {
 			continue
 		}
 		if len(out) > 1 {
 			out = append(out, ',')
 		}
 		out = append(out, '"')
-		out = append(out, key...)
+		out = append(out, p.Key...)
 		out = append(out, "\":"...)
-		out = append(out, v.m[key]...)
+		out = append(out, p.Value...)
 	}
 	return append(out, '}')
 }

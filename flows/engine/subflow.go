@@ -64,7 +64,7 @@ func (w *walk) spawn(node *planned) (child checkpoints.Run, res result, ok bool)
 	input := map[string]json.RawMessage{}
 	for to, from := range node.Give {
 		if w.state.view().Has(from) {
-			input[to] = w.state.m[from]
+			input[to] = w.state.raw(from)
 		}
 	}
 	if req, err = w.e.Freeze(f, req, flows.NewState(input)); err != nil {

@@ -27,10 +27,11 @@ const (
 type watch struct {
 	w *walk
 	// cur is the call at work, due when the watch looks at it by itself, in
-	// Unix nanoseconds. A call that ends before that nudges the watch.
-	cur  atomic.Pointer[call]
-	due  atomic.Int64
-	wake chan struct{}
+	// Unix nanoseconds. A call whose time is over before that nudges the
+	// watch and says when in want.
+	cur       atomic.Pointer[call]
+	due, want atomic.Int64
+	wake      chan struct{}
 	// back tells that a call that is being cut has returned, over how the
 	// walk has ended.
 	back chan struct{}
@@ -60,7 +61,6 @@ func newWatch(w *walk) *watch {
 
 // run calls an action in the walk's goroutine.
 func (k *watch) run(ctx context.Context, c *call) (got returned) {
-	c.deadline = c.now.Add(c.limit)
 	k.cur.Store(c)
 	quit := true
 	defer func() {
@@ -70,7 +70,8 @@ func (k *watch) run(ctx context.Context, c *call) (got returned) {
 	}()
 	// The watch may have seen the end of ctx before it could see the call.
 	if ctx.Err() == nil {
-		if c.idle > 0 || c.deadline.UnixNano() < k.due.Load() {
+		if due := c.deadline().UnixNano(); c.node.Idle > 0 || due < k.due.Load() {
+			k.want.Store(due)
 			k.nudge()
 		}
 		c.guarded(&got)
@@ -118,7 +119,7 @@ func (k *watch) keep(ctx context.Context) (Outcome, error) {
 		case <-fires(k.idle):
 			k.idle = nil
 			if c := k.cur.Load(); c != nil && c == k.silent && c.heard.Load() == k.heard {
-				what := fmt.Errorf("%w: silent for %s", ErrTimeout, c.idle)
+				what := fmt.Errorf("%w: silent for %s", ErrTimeout, c.node.Idle)
 				k.cut(c, what, returned{err: what, outcome: flows.Timeout})
 			}
 		case <-done:
@@ -136,28 +137,40 @@ func (k *watch) keep(ctx context.Context) (Outcome, error) {
 func (k *watch) look() {
 	// From here on a call that begins nudges, so that none is missed.
 	k.due.Store(math.MaxInt64)
+	now := k.w.e.Clock.Now()
 	c := k.cur.Load()
 	if c == nil {
+		// It was over before the watch could look. The timer that it would
+		// have had serves those that follow, or each would nudge again.
+		k.arm(now, time.Unix(0, k.want.Load()))
 		return
 	}
-	now := k.w.e.Clock.Now()
-	if !now.Before(c.deadline) {
+	deadline := c.deadline()
+	if !now.Before(deadline) {
 		got := c.overdue()
 		k.cut(c, got.err, got)
 		return
 	}
-	if k.timer == nil || c.deadline.Before(k.at) {
-		stop(k.timer)
-		k.timer, k.at = k.w.e.Clock.NewTimer(c.deadline.Sub(now)), c.deadline
-	}
-	k.due.Store(k.at.UnixNano())
+	k.arm(now, deadline)
 	if heard := c.heard.Load(); c != k.silent || heard != k.heard {
 		stop(k.idle)
 		k.idle, k.silent, k.heard = nil, c, heard
-		if c.idle > 0 {
-			k.idle = k.w.e.Clock.NewTimer(c.idle)
+		if c.node.Idle > 0 {
+			k.idle = k.w.e.Clock.NewTimer(c.node.Idle)
 		}
 	}
+}
+
+// arm makes the watch look at the deadline or before.
+func (k *watch) arm(now, deadline time.Time) {
+	if !now.Before(deadline) {
+		return
+	}
+	if k.timer == nil || deadline.Before(k.at) {
+		stop(k.timer)
+		k.timer, k.at = k.w.e.Clock.NewTimer(deadline.Sub(now)), deadline
+	}
+	k.due.Store(k.at.UnixNano())
 }
 
 func stop(t clock.Timer) {
@@ -191,7 +204,7 @@ func (k *watch) cut(c *call, cause error, got returned) {
 		<-k.back
 		return
 	}
-	k.w.log.Error("action does not end, left behind", "node", c.node, "action", c.action.Name, "after", grace)
+	k.w.log.Error("action does not end, left behind", "node", c.node.ID, "action", c.node.action.Name, "after", grace)
 	k.relieve(c, got)
 }
 
@@ -240,7 +253,7 @@ func (k *watch) deserted(c *call) {
 func (w *walk) walkOn(ctx context.Context, c *call, got returned) {
 	w.watch.walk(ctx, func() (Outcome, bool, error) {
 		a := &w.tries
-		a.names = c.effects.asked(a.names)
+		a.names = c.asked(a.names)
 		var res result
 		if got.cut {
 			res = a.cut(ctx)
