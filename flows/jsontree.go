@@ -25,18 +25,13 @@ func (r *reader) parseFrozen(src []byte) (*yaml.Node, bool) {
 // jsonTree turns JSON that is known to be valid into the tree that the YAML
 // parser makes of it.
 type jsonTree struct {
-	src  []byte
-	next int
-	// nodes are made many at a time.
-	nodes []yaml.Node
+	src   []byte
+	next  int
+	nodes nodeStock
 }
 
 func (t *jsonTree) node(kind yaml.Kind, tag string) *yaml.Node {
-	if len(t.nodes) == 0 {
-		t.nodes = make([]yaml.Node, 256)
-	}
-	n := &t.nodes[0]
-	t.nodes = t.nodes[1:]
+	n := t.nodes.take()
 	n.Kind, n.Tag, n.Line, n.Column = kind, tag, 1, t.next+1
 	return n
 }

@@ -58,6 +58,11 @@ func (r *reader) parse(src []byte) (*yaml.Node, bool) {
 		r.add(place{1, 1, ""}, "too-large", "move prompts and data out of the flow", "the file has %d bytes, the limit is %d", len(src), r.most)
 		return nil, false
 	}
+	if root := parsePlain(src); root != nil {
+		before := len(r.problems)
+		r.inspectFlow(root, 0)
+		return root, len(r.problems) == before
+	}
 	d := yaml.NewDecoder(bytes.NewReader(src))
 	var doc yaml.Node
 	if err := d.Decode(&doc); errors.Is(err, io.EOF) || err == nil && len(doc.Content) == 0 {

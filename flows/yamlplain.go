@@ -1,0 +1,450 @@
+package flows
+
+import (
+	"strings"
+	"unicode/utf8"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// Flow files use a small part of YAML: mappings and lists in block and in flow
+// style, plain and quoted words within a line, literal texts, comments. That
+// part is read here in a tenth of the time that the library takes. The first
+// thing that is not of it, right or wrong, ends the attempt, and the library
+// reads the whole file and says what is wrong. FuzzPlainYAML holds the two to
+// the same tree.
+
+// maxPlainDepth bounds the recursion; inspect has the bound for people.
+const maxPlainDepth = 4 * maxDepth
+
+// plainYAML reads a file of that part.
+type plainYAML struct {
+	src  string
+	next int
+	// line counts from 1, start is where it begins.
+	line, start int
+	depth       int
+	// refused says that something was not of the part.
+	refused bool
+	nodes   nodeStock
+}
+
+// parsePlain gives the tree that the library would make of the file, but for
+// comments, or nil if the file needs the library.
+func parsePlain(src []byte) *yaml.Node {
+	p := &plainYAML{src: string(src), line: 1}
+	if !plainLetters(p.src) {
+		return nil
+	}
+	p.skip()
+	root := p.block(-1)
+	if p.skip(); p.refused || p.next < len(p.src) || root.Kind != yaml.MappingNode {
+		return nil
+	}
+	return root
+}
+
+// plainLetters refuses what YAML takes for line breaks or forbids, tabs, and
+// lines that may be the bounds of documents.
+func plainLetters(src string) bool {
+	for _, bound := range []string{"---", "...", "%"} {
+		if strings.HasPrefix(src, bound) || strings.Contains(src, "\n"+bound) {
+			return false
+		}
+	}
+	for _, c := range src {
+		switch {
+		case c >= ' ' && c < 0x7f || c == '\n':
+		case c < 0xa0, c == 0x2028, c == 0x2029, c == utf8.RuneError, notYAML(c):
+			return false
+		}
+	}
+	return true
+}
+
+func (p *plainYAML) refuse() *yaml.Node {
+	p.refused, p.next = true, len(p.src)
+	return &yaml.Node{}
+}
+
+// peek is the byte at an offset from the next one; a line break at the end.
+func (p *plainYAML) peek(offset int) byte {
+	if i := p.next + offset; i < len(p.src) {
+		return p.src[i]
+	}
+	return '\n'
+}
+
+// column counts bytes from 0.
+func (p *plainYAML) column() int { return p.next - p.start }
+
+func (p *plainYAML) node(kind yaml.Kind, tag string) *yaml.Node {
+	n := p.nodes.take()
+	n.Kind, n.Tag = kind, tag
+	n.Line, n.Column = p.mark()
+	return n
+}
+
+// mark is the place of what is next; columns count letters from 1.
+func (p *plainYAML) mark() (line, column int) {
+	return p.line, utf8.RuneCountInString(p.src[p.start:p.next]) + 1
+}
+
+// skip goes on to what is no blank, line break or comment.
+func (p *plainYAML) skip() {
+	for p.next < len(p.src) {
+		switch c := p.src[p.next]; {
+		case c == ' ':
+			p.next++
+		case c == '\n':
+			p.next++
+			p.line++
+			p.start = p.next
+		case c == '#' && (p.next == p.start || p.src[p.next-1] == ' '):
+			p.next += lineEnd(p.src[p.next:])
+		default:
+			return
+		}
+	}
+}
+
+// endLine goes on to the next content after a value that ends its line.
+func (p *plainYAML) endLine() {
+	line := p.line
+	if p.skip(); p.line == line && p.next < len(p.src) {
+		p.refuse()
+	}
+}
+
+// lineRest is what is left of the line.
+func (p *plainYAML) lineRest() string { return p.src[p.next : p.next+lineEnd(p.src[p.next:])] }
+
+func lineEnd(text string) int {
+	if i := strings.IndexByte(text, '\n'); i >= 0 {
+		return i
+	}
+	return len(text)
+}
+
+// isEntry says that a list's dash is next.
+func (p *plainYAML) isEntry() bool {
+	return p.peek(0) == '-' && blank(p.peek(1)) && p.next < len(p.src)
+}
+
+// isColon says that the colon after a key is next.
+func (p *plainYAML) isColon() bool { return p.peek(0) == ':' && blank(p.peek(1)) }
+
+func blank(c byte) bool { return c == ' ' || c == '\n' }
+
+// block reads what stands within something that is indented by the given
+// number of columns, and goes on to what follows it.
+func (p *plainYAML) block(indent int) *yaml.Node {
+	p.depth++
+	defer func() { p.depth-- }()
+	column := p.column()
+	switch {
+	case p.depth > maxPlainDepth || p.next >= len(p.src):
+		return p.refuse()
+	case p.isEntry():
+		return p.list(column)
+	}
+	n := p.inline(indent)
+	if !p.isColon() || n.Kind != yaml.ScalarNode || n.Style == yaml.LiteralStyle || p.next >= len(p.src) {
+		return p.ended(n, indent)
+	}
+	return p.mapping(n, column)
+}
+
+// ended goes on to what follows a value within its line. What is indented more
+// than the value's surroundings would belong to it.
+func (p *plainYAML) ended(n *yaml.Node, indent int) *yaml.Node {
+	if n.Style != yaml.LiteralStyle {
+		p.endLine()
+	}
+	if p.next < len(p.src) && p.column() > indent {
+		return p.refuse()
+	}
+	return n
+}
+
+// mapping reads a block mapping, whose first key has been read.
+func (p *plainYAML) mapping(key *yaml.Node, column int) *yaml.Node {
+	m := p.node(yaml.MappingNode, "!!map")
+	m.Line, m.Column = key.Line, key.Column
+	for {
+		if len(key.Value) > 512 {
+			return p.refuse()
+		}
+		p.next++ // the colon
+		m.Content = append(m.Content, key, p.valueAfter(column, true))
+		switch {
+		case p.next >= len(p.src) || p.column() < column:
+			return m
+		case p.column() > column:
+			return p.refuse()
+		}
+		key = p.inline(column)
+		if !p.isColon() || key.Kind != yaml.ScalarNode || key.Style == yaml.LiteralStyle || p.next >= len(p.src) {
+			return p.refuse()
+		}
+	}
+}
+
+// list reads a block list.
+func (p *plainYAML) list(column int) *yaml.Node {
+	n := p.node(yaml.SequenceNode, "!!seq")
+	for p.next < len(p.src) && p.column() == column && p.isEntry() {
+		p.next++ // the dash
+		n.Content = append(n.Content, p.valueAfter(column, false))
+	}
+	if p.next < len(p.src) && p.column() > column {
+		return p.refuse()
+	}
+	return n
+}
+
+// valueAfter reads the value after a key's colon or a list's dash, which may
+// begin in the same line or in a later one.
+func (p *plainYAML) valueAfter(column int, ofKey bool) *yaml.Node {
+	line, letter := p.mark()
+	p.skip()
+	switch {
+	case p.next < len(p.src) && p.line == line && ofKey:
+		return p.ended(p.inline(column), column)
+	case p.next < len(p.src) && p.column() > column:
+		return p.block(column)
+	case p.next < len(p.src) && p.column() == column && ofKey && p.isEntry():
+		return p.list(column)
+	}
+	nothing := p.nodes.take()
+	nothing.Kind, nothing.Tag, nothing.Line, nothing.Column = yaml.ScalarNode, "!!null", line, letter
+	return nothing
+}
+
+// inline reads a value that begins in this line and is no block.
+func (p *plainYAML) inline(indent int) *yaml.Node {
+	switch p.peek(0) {
+	case '{', '[':
+		return p.flow()
+	case '"', '\'':
+		return p.quoted()
+	case '|':
+		return p.literal(indent)
+	}
+	return p.word(false)
+}
+
+// word reads a plain scalar.
+func (p *plainYAML) word(inFlow bool) *yaml.Node {
+	first := p.peek(0)
+	if strings.IndexByte("-?:,[]{}#&*!|>'\"%@` \n", first) >= 0 && (first != '-' || !isDigit(p.peek(1))) {
+		return p.refuse()
+	}
+	n := p.node(yaml.ScalarNode, "")
+	line := p.lineRest()
+	end := wordEnd(line, inFlow)
+	n.Value = strings.TrimRight(line[:end], " ")
+	if n.Tag = plainTag(n); n.Tag == "!!merge" {
+		return p.refuse()
+	}
+	p.next += len(n.Value)
+	return n
+}
+
+// wordEnd is where a plain scalar at the begin of a line ends.
+func wordEnd(line string, inFlow bool) int {
+	for i := range len(line) {
+		last := i+1 == len(line)
+		switch line[i] {
+		case ' ':
+			if !last && line[i+1] == '#' {
+				return i
+			}
+		case ':':
+			if last || line[i+1] == ' ' {
+				return i
+			}
+		case ',', '?', '[', ']', '{', '}':
+			if inFlow {
+				return i
+			}
+		}
+	}
+	return len(line)
+}
+
+func isDigit(c byte) bool { return c >= '0' && c <= '9' }
+
+// plainTag is what the library makes of a plain scalar; the frequent cases are
+// told apart here.
+func plainTag(n *yaml.Node) string {
+	first := n.Value[0]
+	if (first >= 'a' && first <= 'z' || first >= 'A' && first <= 'Z') && strings.IndexByte("yYnNtTfFoO", first) < 0 {
+		return "!!str"
+	}
+	for i := range len(n.Value) {
+		if !isDigit(n.Value[i]) || i > 0 && first == '0' || i > 16 {
+			return n.ShortTag()
+		}
+	}
+	return "!!int"
+}
+
+// quoted reads a quoted text within a line.
+func (p *plainYAML) quoted() *yaml.Node {
+	n := p.node(yaml.ScalarNode, "!!str")
+	quote := p.src[p.next]
+	n.Style = yaml.DoubleQuotedStyle
+	if quote == '\'' {
+		n.Style = yaml.SingleQuotedStyle
+	}
+	p.next++
+	line := p.lineRest()
+	if end := strings.IndexByte(line, quote); end >= 0 && strings.IndexByte(line[:end], '\\') < 0 && !strings.HasPrefix(line[end+1:], "'") {
+		n.Value = line[:end]
+		p.next += end + 1
+		return n
+	}
+	var out strings.Builder
+	for i := 0; i < len(line); i++ {
+		c := line[i]
+		switch {
+		case c == '\'' && quote == '\'' && strings.HasPrefix(line[i+1:], "'"):
+			i++
+		case c == quote:
+			n.Value = out.String()
+			p.next += i + 1
+			return n
+		case c == '\\' && quote == '"':
+			i++
+			at := -1
+			if i < len(line) {
+				at = strings.IndexByte(`"\/nt`, line[i])
+			}
+			if at < 0 {
+				return p.refuse()
+			}
+			c = "\"\\/\n\t"[at]
+		}
+		out.WriteByte(c)
+	}
+	return p.refuse()
+}
+
+// literal reads a text under | or |- and goes on to what follows it.
+func (p *plainYAML) literal(indent int) *yaml.Node {
+	n := p.node(yaml.ScalarNode, "!!str")
+	n.Style = yaml.LiteralStyle
+	header := p.lineRest()
+	word, comment, _ := strings.Cut(header, " ")
+	if comment = strings.TrimLeft(comment, " "); word != "|" && word != "|-" || comment != "" && comment[0] != '#' {
+		return p.refuse()
+	}
+	p.next += len(header)
+	var out strings.Builder
+	margin, empty := 0, 0
+	for p.next < len(p.src) {
+		text := p.src[p.next+1:]
+		text = text[:lineEnd(text)]
+		content := strings.TrimLeft(text, " ")
+		blanks := len(text) - len(content)
+		switch {
+		case content == "" && (margin == 0 && text != "" || p.next+1+len(text) == len(p.src) && text != ""):
+			return p.refuse()
+		case content == "" && blanks <= margin:
+			empty++
+		case margin == 0 && blanks <= indent || margin > 0 && blanks < margin:
+			return p.literalEnd(n, &out, word)
+		default:
+			if margin == 0 {
+				margin = blanks
+			}
+			for ; empty > 0; empty-- {
+				out.WriteByte('\n')
+			}
+			out.WriteString(text[margin:])
+			out.WriteByte('\n')
+		}
+		p.next += 1 + len(text)
+		p.line++
+		p.start = p.next - len(text)
+	}
+	if p.src[len(p.src)-1] != '\n' {
+		return p.refuse()
+	}
+	return p.literalEnd(n, &out, word)
+}
+
+func (p *plainYAML) literalEnd(n *yaml.Node, out *strings.Builder, header string) *yaml.Node {
+	if out.Len() == 0 {
+		return p.refuse()
+	}
+	n.Value = out.String()
+	if header == "|-" {
+		n.Value = strings.TrimSuffix(n.Value, "\n")
+	}
+	p.skip()
+	return n
+}
+
+// flow reads a mapping or a list in flow style, which may go over lines.
+func (p *plainYAML) flow() *yaml.Node {
+	p.depth++
+	defer func() { p.depth-- }()
+	if p.depth > maxPlainDepth {
+		return p.refuse()
+	}
+	pairs, end := p.src[p.next] == '{', byte(']')
+	n := p.node(yaml.SequenceNode, "!!seq")
+	if pairs {
+		n.Kind, n.Tag, end = yaml.MappingNode, "!!map", '}'
+	}
+	n.Style = yaml.FlowStyle
+	for p.next++; ; {
+		if p.skip(); p.peek(0) == end {
+			break
+		}
+		if pairs {
+			key := p.flowValue()
+			if key.Kind != yaml.ScalarNode || !p.isColon() || len(key.Value) > 512 {
+				return p.refuse()
+			}
+			n.Content = append(n.Content, key)
+			p.next++
+			p.skip()
+		}
+		n.Content = append(n.Content, p.flowValue())
+		if p.skip(); p.peek(0) == ',' {
+			p.next++
+		} else if p.peek(0) != end {
+			return p.refuse()
+		}
+	}
+	if p.next >= len(p.src) {
+		return p.refuse()
+	}
+	p.next++
+	return n
+}
+
+func (p *plainYAML) flowValue() *yaml.Node {
+	switch p.peek(0) {
+	case '{', '[':
+		return p.flow()
+	case '"', '\'':
+		return p.quoted()
+	}
+	return p.word(true)
+}
+
+// nodeStock makes nodes many at a time.
+type nodeStock struct{ nodes []yaml.Node }
+
+func (s *nodeStock) take() *yaml.Node {
+	if len(s.nodes) == 0 {
+		s.nodes = make([]yaml.Node, 256)
+	}
+	n := &s.nodes[0]
+	s.nodes = s.nodes[1:]
+	return n
+}

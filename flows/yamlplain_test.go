@@ -1,0 +1,118 @@
+package flows
+
+import (
+	"path/filepath"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	"go.yaml.in/yaml/v3"
+)
+
+// libraryTree is the tree that the library makes of a file of one document,
+// without its comments.
+func libraryTree(src []byte) (*yaml.Node, error) {
+	var doc yaml.Node
+	if err := yaml.Unmarshal(src, &doc); err != nil {
+		return nil, err
+	}
+	return doc.Content[0], nil
+}
+
+func samePlain(t *testing.T, src []byte) (plain bool) {
+	t.Helper()
+	got := parsePlain(src)
+	if got == nil {
+		return false
+	}
+	want, err := libraryTree(src)
+	if err != nil {
+		t.Fatalf("the library refuses what was read:\n%s\n%v", src, err)
+	}
+	if diff := cmp.Diff(want, got, cmpopts.IgnoreFields(yaml.Node{}, "HeadComment", "LineComment", "FootComment")); diff != "" {
+		t.Fatalf("%s\nis read otherwise than by the library (-want +got):\n%s", src, diff)
+	}
+	return true
+}
+
+// All flow files of this repository are read as the library reads them, and
+// hardly any good one needs the library.
+func TestPlainYAMLOfFiles(t *testing.T) {
+	t.Parallel()
+	files := testFiles(t, "bad/*.yaml")
+	for _, file := range files {
+		samePlain(t, readFile(t, file))
+	}
+	templates, err := filepath.Glob("templates/*.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	good := append(testFiles(t, "good/*.yaml"), templates...)
+	needed := 0
+	for _, file := range good {
+		if !samePlain(t, readFile(t, file)) {
+			t.Logf("%s needs the library", file)
+			needed++
+		}
+	}
+	if needed*10 > len(good) {
+		t.Errorf("%d of %d files need the library", needed, len(good))
+	}
+}
+
+// What is read here is read as the library reads it; the rest is left to it.
+func TestPlainYAML(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		src   string
+		plain bool
+	}{
+		"block":               {"a: 1\nb:\n  c: d e\n  f: []\ng: {h: i, j: [k, \"l\", 'm'] }\n", true},
+		"lists":               {"a:\n- b\n- c: d\n  e: f\n-\n- - g\n  - h\ni:\n  - j\n", true},
+		"nothing":             {"a:\nb:\n  c:\n  # d\ne:", true},
+		"scalars":             {"a: [true, yes, ~, null, 0, 007, 0x1f, -1, 1.5, .5, 2020-01-02, 20m, o, no, 1e3, 123456789012345678901]\n", true},
+		"quotes":              {`a: "b\"c\\d\n"` + "\nb: 'it''s'\n\"c\": 'd' # e\n", true},
+		"comments":            {"# a\n\nb: c # d\n  # e\nf: g#h\ni: [j, # k\n  l,\n\n]\n# m", true},
+		"colons":              {"a: b:c\nd: http://e\nf: {g: h:i}\n", true},
+		"letters":             {"ä: {ö: ü, ß: 'é'} # ☃\n", true},
+		"literal":             {"a: |\n  b\n    c\n\n  d\n\ne: |- # f\n g\nh:\n  - |\n   i\n  - j\n", true},
+		"dash":                {"a: - b\n", false},
+		"nested in a line":    {"a: b: c\n", false},
+		"over lines":          {"a: b\n  c\nd: e\n", false},
+		"quoted over lines":   {"a: 'b\n  c'\n", false},
+		"folded":              {"a: >\n  b\n", false},
+		"keep":                {"a: |+\n  b\n\n", false},
+		"literal without end": {"a: |\n  b", false},
+		"anchor":              {"a: &b c\nd: *b\n", false},
+		"tag":                 {"a: !!str b\n", false},
+		"merge":               {"<<: {a: b}\n", false},
+		"question":            {"? a\n: b\n", false},
+		"documents":           {"a: b\n---\nc: d\n", false},
+		"tab":                 {"a:\tb\n", false},
+		"carriage return":     {"a: b\r\nc: d\r\n", false},
+		"other indentation":   {"a:\n    b: c\n  d: e\n", false},
+		"open":                {"a: [b, {c: d]\n", false},
+		"empty in flow":       {"a: {b}\nc: {d: , e: f}\n", false},
+		"word":                {"a\n", false},
+		"empty":               {"", false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			if got := samePlain(t, []byte(c.src)); got != c.plain {
+				t.Errorf("read without the library: %v, want %v", got, c.plain)
+			}
+		})
+	}
+}
+
+func FuzzPlainYAML(f *testing.F) {
+	for _, pattern := range []string{"good/*.yaml", "bad/*.yaml"} {
+		for _, file := range testFiles(f, pattern) {
+			f.Add(readFile(f, file))
+		}
+	}
+	for _, src := range []string{"a: |\n  b\n\n   c\n", "a:\n- b: c\n  d: e\n-\n", "a: {b: 'c''d', e: [f, \"g\\n\",]} # h\n", "a: 1\n#b\n  #c\nd: 0x1\n"} {
+		f.Add([]byte(src))
+	}
+	f.Fuzz(func(t *testing.T, src []byte) { samePlain(t, src) })
+}
