@@ -15,6 +15,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strings"
 	"sync"
 
 	"github.com/spf13/cobra"
@@ -24,6 +25,7 @@ import (
 	"github.com/pipelinebot/pipelinebot/internal/app"
 	"github.com/pipelinebot/pipelinebot/internal/config"
 	"github.com/pipelinebot/pipelinebot/internal/strictyaml"
+	"github.com/pipelinebot/pipelinebot/phases/markdown"
 )
 
 // Exit codes of Main.
@@ -146,8 +148,11 @@ func (s *shell) root() *cobra.Command {
 func checkArgs(c *cobra.Command) {
 	if inner := c.Args; inner != nil {
 		c.Args = func(c *cobra.Command, args []string) error {
-			if err := inner(c, args); err != nil {
-				return usage("%v; see `%s --help`", err, c.CommandPath())
+			switch err := inner(c, args); {
+			case err != nil && c.HasSubCommands():
+				return unknownCommand(c, args[0])
+			case err != nil:
+				return usage("want `%s`, got %s; see `%s --help`", useLine(c), gotArgs(args), c.CommandPath())
 			}
 			return nil
 		}
@@ -157,13 +162,37 @@ func checkArgs(c *cobra.Command) {
 	}
 }
 
+// unknownCommand names the command that may be meant.
+func unknownCommand(c *cobra.Command, arg string) error {
+	var names []string
+	for _, sub := range c.Commands() {
+		names = append(names, sub.Name())
+	}
+	hint := strictyaml.DidYouMean(arg, names)
+	if hint != "" {
+		hint = " (" + hint + ")"
+	}
+	return usage("unknown command %q for %s%s; see `%s --help`", arg, c.CommandPath(), hint, c.CommandPath())
+}
+
+// useLine is how a command is written.
+func useLine(c *cobra.Command) string { return strings.TrimSuffix(c.UseLine(), " [flags]") }
+
+// gotArgs is how often a command's arguments were given.
+func gotArgs(args []string) string {
+	if len(args) == 0 {
+		return "no argument"
+	}
+	return markdown.Count(len(args), "argument") + ": " + strings.Join(args, " ")
+}
+
 // group is a command that only holds others.
 func group(use, short string, subs ...*cobra.Command) *cobra.Command {
 	c := &cobra.Command{
 		Use: use, Short: short,
 		RunE: func(c *cobra.Command, args []string) error {
 			if len(args) > 0 {
-				return usage("unknown command %q for %s; see `%s --help`", args[0], c.CommandPath(), c.CommandPath())
+				return unknownCommand(c, args[0])
 			}
 			return usage("%s needs a subcommand; see `%s --help`", c.CommandPath(), c.CommandPath())
 		},

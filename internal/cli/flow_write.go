@@ -6,14 +6,15 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/pipelinebot/pipelinebot/flows"
 	"github.com/pipelinebot/pipelinebot/flows/templates"
 	"github.com/pipelinebot/pipelinebot/internal/app"
+	"github.com/pipelinebot/pipelinebot/internal/config"
 	"github.com/pipelinebot/pipelinebot/internal/flowops"
-	"github.com/pipelinebot/pipelinebot/phases/markdown"
 )
 
 func (s *flowShell) newCommand() *cobra.Command {
@@ -28,7 +29,7 @@ func (s *flowShell) newCommand() *cobra.Command {
 			case from == "" && len(args) == 0:
 				return s.listTemplates()
 			case from == "":
-				return usage("--from is needed: which template; `pipelinebot flow new` lists them")
+				return needsTemplate(args[0])
 			case len(args) == 0:
 				return usage("say under which name: `pipelinebot flow new NAME --from %s`", from)
 			}
@@ -48,38 +49,54 @@ func (s *flowShell) newCommand() *cobra.Command {
 }
 
 func (s *flowShell) listTemplates() error {
+	if !s.json {
+		text, err := templateList()
+		fmt.Fprint(s.Out, text)
+		return err
+	}
 	all, err := templates.All()
+	for _, t := range all {
+		s.emit(map[string]any{"template": t.Name, "about": t.About})
+	}
+	return err
+}
+
+// templateList is the templates, a line each.
+func templateList() (string, error) {
+	all, err := templates.All()
+	var b strings.Builder
+	for _, t := range all {
+		fmt.Fprintf(&b, "%-20s %s\n", t.Name, t.About)
+	}
+	return b.String(), err
+}
+
+// needsTemplate says which templates there are and what to type.
+func needsTemplate(name string) error {
+	list, err := templateList()
 	if err != nil {
 		return err
 	}
-	for _, t := range all {
-		if s.json {
-			s.emit(map[string]any{"template": t.Name, "about": t.About})
-			continue
-		}
-		fmt.Fprintf(s.Out, "%-20s %s\n", t.Name, t.About)
-	}
-	return nil
+	return usage("say which template: `pipelinebot flow new %s --from TEMPLATE`, with one of\n%s", name, strings.TrimSuffix(list, "\n"))
 }
 
 // write puts a flow file into the user's folder, if it passes the checks and
-// no flow has the name.
+// no flow has the name. The folder is made for it; what is refused leaves
+// nothing.
 func (s *flowShell) write(name string, src []byte, force bool) error {
-	dir, err := s.folder()
+	dir, read, err := s.target()
 	if err != nil {
 		return err
 	}
-	if dir == "" {
-		return usage("there is no folder for flows: set flows_dir in %s, or give --flows-dir", s.config)
-	}
-	if err := os.MkdirAll(dir, 0o750); err != nil {
-		return usage("making the flows folder: %v", err)
+	present := dir
+	if _, err := os.Stat(dir); errors.Is(err, fs.ErrNotExist) {
+		present = "" // nothing to read yet
 	}
 	reg, err := app.Registry()
 	if err != nil {
 		return err
 	}
-	c, err := app.Catalog(reg, dir)
+	c, err := app.Catalog(reg, present)
 	if err != nil {
 		return usage("%v", err)
 	}
@@ -92,15 +109,63 @@ func (s *flowShell) write(name string, src []byte, force bool) error {
 	if _, problems := flows.LoadWith(file, src, c.Options()); len(problems) > 0 {
 		return said("the flow would not pass the checks, nothing was written:\n%v", problems)
 	}
-	if err := putFile(file, src, force); err != nil {
+	if err := putInto(dir, file, src, force); err != nil {
 		return usage("writing the flow: %v", err)
 	}
 	if s.json {
 		s.emit(map[string]any{"flow": name, "file": file})
 		return nil
 	}
-	fmt.Fprintf(s.Out, "%s is written; `pipelinebot flow check %s` shows its layers\n", file, name)
+	fmt.Fprintf(s.Out, "%s is written; `pipelinebot flow check %s%s` shows its layers\n", file, name, s.folderFlag())
+	if !read {
+		fmt.Fprintf(s.Out, "to let the bot use it, set flows_dir: %s in %s\n", dir, s.config)
+	}
 	return nil
+}
+
+// target is the folder for new flows, and whether the configuration names it.
+func (s *flowShell) target() (dir string, read bool, err error) {
+	named, err := s.configured()
+	switch {
+	case s.dir != "":
+		return s.dir, err == nil && sameFolder(s.dir, named), nil
+	case err != nil && (!errors.Is(err, config.ErrNoFile) || s.configNamed):
+		return "", false, err
+	case err != nil:
+		return usualFolder, false, nil
+	case named == "":
+		return "", false, usage("there is no folder for flows: make one and set flows_dir in %s, e.g. flows_dir: %s, or give --flows-dir", s.config, usualFolder)
+	}
+	return named, true, nil
+}
+
+// sameFolder reports that a folder is the one that the configuration names,
+// by its whole path.
+func sameFolder(dir, named string) bool {
+	whole, err := filepath.Abs(dir)
+	return err == nil && whole == named
+}
+
+// folderFlag is what a command on the flow just written needs beside its name.
+func (s *flowShell) folderFlag() string {
+	if s.dir == "" {
+		return ""
+	}
+	return " --flows-dir " + s.dir
+}
+
+// putInto writes a file into a folder, which is made for it.
+func putInto(dir, file string, content []byte, force bool) error {
+	_, err := os.Stat(dir)
+	made := errors.Is(err, fs.ErrNotExist)
+	if err := os.MkdirAll(dir, 0o750); err != nil {
+		return err
+	}
+	err = putFile(file, content, force)
+	if err != nil && made {
+		_ = os.Remove(dir) // it is empty, or somebody else needs it
+	}
+	return err
 }
 
 // putFile writes a file whole or not at all; one that is there is replaced only
@@ -119,37 +184,4 @@ func putFile(file string, content []byte, force bool) error {
 		return err
 	}
 	return os.Rename(temp.Name(), file)
-}
-
-func (s *flowShell) diffCommand() *cobra.Command {
-	return &cobra.Command{
-		Use: "diff RUN RUN", Short: "Compare what two runs did", Args: cobra.ExactArgs(2),
-		Long: "diff compares two runs: whether they froze the same definition, their paths, what\n" +
-			"each node returned, their endings and final states. No model is asked.\n\n" +
-			"Exit codes: 0 identical, 1 they differ.",
-		RunE: func(c *cobra.Command, args []string) error {
-			a, b, err := s.twoRuns(c.Context(), args)
-			if err != nil {
-				return err
-			}
-			got := flowops.Diff(a, b)
-			if s.json {
-				s.emit(got)
-			} else {
-				same := "different definitions"
-				if got.SameDefinition {
-					same = "the same definition"
-				}
-				fmt.Fprintf(s.Out, "- %s\n+ %s\n%s\n", a.Run.ID, b.Run.ID, same)
-				s.printDifferences(got.Differences)
-				if got.Same {
-					fmt.Fprintln(s.Out, "identical")
-				}
-			}
-			if !got.Same {
-				return said("the runs differ in %s", markdown.Count(len(got.Differences), "point"))
-			}
-			return nil
-		},
-	}
 }

@@ -22,14 +22,26 @@ func (s *flowShell) adoptCommand() *cobra.Command {
 	var from string
 	var a adoption
 	c := &cobra.Command{
-		Use: "adopt --from RUN --name NAME", Short: "Make a flow of your own of what a run did", Args: cobra.NoArgs,
+		Use: "adopt --from RUN --name NAME", Short: "Make a flow of your own of what a run did", Args: cobra.MaximumNArgs(1),
 		Long: "adopt writes what a run did into the flows folder, under a new name: a chain of the\n" +
 			"nodes that it completed, each once and in their order, as the run had frozen them.\n" +
 			"With --whole it writes the whole definition instead, with the ways not taken. Which\n" +
-			"run it comes from, and the versions of its actions, are noted in the file.",
-		RunE: func(c *cobra.Command, _ []string) error {
-			if from == "" || a.name == "" {
-				return usage("--from and --name are needed")
+			"run it comes from, and the versions of its actions, are noted in the file. RUN may\n" +
+			"stand without --from.",
+		RunE: func(c *cobra.Command, args []string) error {
+			switch {
+			case len(args) == 1 && from == "":
+				from = args[0]
+			case len(args) == 1 && from != args[0]:
+				return usage("--from says %s, the argument %s: say one run", from, args[0])
+			}
+			switch {
+			case from == "" && a.name == "":
+				return usage("say which run and under which name: `pipelinebot flow adopt --from RUN --name NAME`; `pipelinebot runs list` shows the runs")
+			case from == "":
+				return usage("say which run: `pipelinebot flow adopt --from RUN --name %s`; `pipelinebot runs list` shows the runs", a.name)
+			case a.name == "":
+				return usage("say under which name: `pipelinebot flow adopt --from %s --name NAME`", from)
 			}
 			if err := flowops.CheckName(a.name); err != nil {
 				return usage("%v", err)
