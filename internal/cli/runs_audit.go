@@ -80,7 +80,11 @@ func (s *shell) audit(ctx context.Context, d *app.Desk, run checkpoints.Run) err
 			"reasons": listed(a.Reasons), "operators": auditViews(lines),
 		})
 	} else {
-		fmt.Fprintf(s.Out, "run       %s (%s)\nsnapshot  %s\ncoverage  %s\naction    %s\n", run.ID, run.Status, a.Snapshot, a.Coverage, a.Action)
+		mean := meanings()
+		fmt.Fprintf(s.Out, "run       %s (%s)\n", run.ID, run.Status)
+		for _, row := range [][2]string{{"snapshot", a.Snapshot}, {"coverage", a.Coverage}, {"action", a.Action}} {
+			fmt.Fprintf(s.Out, "%-9s %s: %s\n", row[0], row[1], mean[row[1]])
+		}
 		for _, reason := range a.Reasons {
 			fmt.Fprintf(s.Out, "  %s\n", reason)
 		}
@@ -101,16 +105,36 @@ func fits(d *app.Desk, run checkpoints.Run) bool {
 
 // advice is the way out for a run that can't be resumed as it is.
 func advice(run checkpoints.Run, a engine.Audit, fits bool) string {
+	again := fmt.Sprintf("start the phase %s again, with its label on the issue", run.Phase)
+	if run.Parent != "" {
+		again = fmt.Sprintf("`pipelinebot runs audit %s` looks at the run that started it", run.Parent)
+	}
 	hopeless := a.Action == engine.Refuse || a.Snapshot == engine.Missing || !fits
 	switch {
 	case run.Status.Final() && (hopeless || len(run.Initial) == 0):
-		return "nothing can be built on it; start the phase again"
+		return "nothing can be built on it; " + again
 	case run.Status.Final():
-		return "`pipelinebot runs fork` begins at a node of it, with the actions of this program"
+		return fmt.Sprintf("`pipelinebot runs fork %s --from NODE` begins at a node of it, with the actions of this program", run.ID)
 	case hopeless:
-		return "this program can't go on with it: `pipelinebot runs cancel` ends it, its work saved; then start the phase again"
+		return fmt.Sprintf("this program can't go on with it: `pipelinebot runs cancel %s` ends it, its work saved; then %s", run.ID, again)
 	}
-	return "`pipelinebot runs resume --accept-drift` goes on with its frozen flow and the actions of this program"
+	return fmt.Sprintf("`pipelinebot runs resume %[1]s --accept-drift` goes on with its frozen flow and the actions of this program; or `pipelinebot runs cancel %[1]s` ends it, its work saved; then %[2]s", run.ID, again)
+}
+
+// meanings are the words of an audit for people.
+func meanings() map[string]string {
+	return map[string]string{
+		engine.Frozen:   "this program would walk it as it was begun",
+		engine.Drifted:  "this program, or its flows, are not those that it was begun with",
+		engine.Missing:  "it has no frozen definition",
+		engine.Corrupt:  "what is on record contradicts itself, or can't be read",
+		engine.Complete: "its first state and all its nodes are on record",
+		engine.Partial:  "not all of it is on record",
+		engine.Resume:   "it can go on as it is",
+		engine.Repair:   "its frozen flow can go on, if an operator accepts that the flow has changed since",
+		engine.Rebuild:  "it can't go on as it was begun",
+		engine.Refuse:   "nothing may be built on it",
+	}
 }
 
 func (s *shell) runsPruneCommand() *cobra.Command {

@@ -105,7 +105,7 @@ func (s *shell) checkDrift(ctx context.Context, d *app.Desk, run checkpoints.Run
 	case a.Action == engine.Refuse || a.Snapshot == engine.Missing || !fits(d, run):
 		return said("run %s cannot be resumed: %s; %s", run.ID, reasons, advice(run, a, fits(d, run)))
 	case !accept:
-		return said("run %s has drifted: %s; --accept-drift goes on with its frozen flow all the same", run.ID, reasons)
+		return said("run %s has drifted: %s; %s", run.ID, reasons, advice(run, a, true))
 	case run.Status == checkpoints.Running || run.Status == checkpoints.Ending:
 		return &exitError{ExitBusy, fmt.Errorf("run %s is at work", run.ID)}
 	}

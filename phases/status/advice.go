@@ -16,7 +16,7 @@ func Headline(v View) string {
 		return "Working."
 	case Halted:
 		if v.Code == "drift" {
-			return fmt.Sprintf("An operator decides: `pipelinebot runs audit %s` tells what changed, `pipelinebot runs resume %s --accept-drift` goes on with this version of the program.", v.RunID, v.RunID)
+			return "Halted: the program, or a part of it, is not of the version any more with which this began. The position is kept."
 		}
 		return "Stopped. Nothing is running, and the position is kept."
 	case BackingOff:
@@ -92,6 +92,9 @@ func Advice(v View) string {
 	case BackingOff:
 		return fmt.Sprintf("Nothing; it goes on by itself. To stop it, add the label %s.", label(l.Stop))
 	case Halted:
+		if v.Code == "drift" {
+			return driftAdvice(v, label(phaseLabel(l, v.Phase)))
+		}
 		return fmt.Sprintf("To go on from the last checkpoint, remove %s (or %s) and add the label of the phase again: %s.",
 			label(l.Stop), label(l.StopAll), label(phaseLabel(l, v.Phase)))
 	case Waiting:
@@ -111,6 +114,13 @@ func Advice(v View) string {
 		return a
 	}
 	return adviceByResult(v, l)
+}
+
+// driftAdvice is the ways out for a run that another version of the program
+// began: labels don't move it, only an operator does.
+func driftAdvice(v View, again string) string {
+	return fmt.Sprintf("An operator decides: `pipelinebot runs audit %[1]s` tells what changed, `pipelinebot runs resume %[1]s --accept-drift` goes on with this version of the program, "+
+		"`pipelinebot runs cancel %[1]s` ends it, its work saved; then the label %[2]s starts the phase anew.", v.RunID, again)
 }
 
 // phaseLabel is the label that starts a phase.
@@ -206,5 +216,8 @@ func adviceByResult(v View, l labels.Names) string {
 	case "needs_human":
 		return "Look at the reason; to let the pipeline try again, add the label of the phase: " + label(phaseLabel(l, v.Phase)) + "."
 	}
-	return "Look at the run's history: `pipelinebot runs show`."
+	if v.RunID == "" {
+		return "Look at the run's history: `pipelinebot runs list` names it, `pipelinebot runs show RUN` prints it."
+	}
+	return fmt.Sprintf("Look at the run's history: `pipelinebot runs show %s`.", v.RunID)
 }

@@ -88,7 +88,7 @@ func results() map[string][]string {
 // Every ending says result, reason, cost and what to do next.
 func TestEveryEndingAdvises(t *testing.T) {
 	t.Parallel()
-	unknown := Advice(View{State: Ended, Result: "unheard of"})
+	unknown := Advice(View{State: Ended, Result: "unheard of", RunID: "r"})
 	for phase, list := range results() {
 		for _, result := range list {
 			v := View{Ref: ref, Phase: phase, State: Ended, Result: result, Reason: "because", RunID: "r"}
@@ -113,6 +113,22 @@ func TestEveryEndingAdvises(t *testing.T) {
 				t.Errorf("state %s, waiting for %q: %q, %q", state, waits, Headline(v), Advice(v))
 			}
 		}
+	}
+}
+
+// A run that another version of the program began has three ways out, and
+// none of them is a label alone.
+func TestDriftAdvises(t *testing.T) {
+	t.Parallel()
+	v := View{Ref: ref, Phase: "plan", State: Halted, Code: "drift", RunID: "01R"}
+	got := Advice(v)
+	for _, want := range []string{"`pipelinebot runs audit 01R`", "`pipelinebot runs resume 01R --accept-drift`", "`pipelinebot runs cancel 01R`", "`pipeline:plan`"} {
+		if !strings.Contains(got, want) {
+			t.Errorf("%q lacks %s", got, want)
+		}
+	}
+	if h := Headline(v); strings.Contains(h, "`") || h == Headline(View{State: Halted}) {
+		t.Errorf("the headline is %q", h)
 	}
 }
 
