@@ -25,13 +25,10 @@ type call struct {
 	in             flows.State
 	with           []byte
 	last           *flows.Ended // of `finally` actions
-	// now is when it begins; limit bounds it. When that is over its time is,
-	// or the wall time of a budget.
+	// now is when it begins; limit bounds it, wall says that the limit is a
+	// budget's.
 	now   time.Time
 	limit time.Duration
-	wall  bool
-	// free skips the label check and forbids spending: the run is ending.
-	free bool
 	// owner is told of each settled reservation; nil for none.
 	owner *attempts
 
@@ -40,11 +37,14 @@ type call struct {
 	logger slog.Logger
 	beats  chan struct{} // nil when nobody listens
 	// phase is the watch's, as is the number of beats heard.
-	phase atomic.Int32
 	heard atomic.Int64
+	phase atomic.Int32
+	wall  bool
+	// free skips the label check and forbids spending: the run is ending.
+	free bool
 
+	closed  bool // which mu guards, as all that follows
 	mu      sync.Mutex
-	closed  bool
 	effects []string         // the names of those asked for
 	at      *checkpoints.Run // the run when the call began, once asked for
 }

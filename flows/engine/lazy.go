@@ -47,6 +47,14 @@ func (l *lazy) Err() error {
 	return l.parent.Err()
 }
 
+// seen says whether anybody has looked at it; nobody waits for the end of one
+// that is not.
+func (l *lazy) seen() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.inner != nil
+}
+
 func (l *lazy) made() context.Context {
 	l.mu.Lock()
 	defer l.mu.Unlock()

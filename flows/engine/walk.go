@@ -54,6 +54,8 @@ type walk struct {
 	resumed bool
 	// ancestors are the limits of the runs for which this one is counted.
 	ancestors map[string]checkpoints.Limit
+	// commits is the context of the next commit, nil when it must be made.
+	commits *lazy
 
 	mu sync.Mutex
 	// fatal is an error of the store seen by a meter or an effect; refused is
@@ -121,6 +123,7 @@ func (e *Engine) Walk(ctx context.Context, run checkpoints.Run, lease checkpoint
 	}
 	// Nodes are counted as they complete: room for all of them at once.
 	w.run.Visits = make(map[string]int, len(w.plan.nodes))
+	w.path = make([]string, 0, len(w.plan.nodes))
 	maps.Copy(w.run.Visits, run.Visits)
 	switch err := w.remember(ctx); {
 	case errors.Is(err, flows.ErrCorrupt):
@@ -129,7 +132,7 @@ func (e *Engine) Walk(ctx context.Context, run checkpoints.Run, lease checkpoint
 		return w.storeFailed(err)
 	}
 	w.watch = newWatch(w)
-	go w.watch.walk(ctx, func() (Outcome, bool, error) { return w.step(ctx) })
+	go w.watch.walk(ctx, w.step)
 	return w.watch.keep(ctx)
 }
 
@@ -198,24 +201,25 @@ func (w *walk) count(passedOver bool) {
 // end of the walk.
 func (w *walk) storeCtx() *lazy { return &lazy{parent: w.base, timeout: storeTime} }
 
-// step enters the next node and settles what came of it.
-func (w *walk) step(ctx context.Context) (Outcome, bool, error) {
-	if out, stopped, err := w.stopped(ctx); stopped {
-		return out, true, err
+// step enters the next node and settles what came of it. It returns how the
+// walk has ended, or nil.
+func (w *walk) step(ctx context.Context) *walked {
+	if end := w.stopped(ctx); end != nil {
+		return end
 	}
 	node := w.plan.nodes[w.run.Next]
 	if node == nil {
-		return w.done(w.fail(ctx, "corrupt", fmt.Errorf("%w: no node %q", flows.ErrCorrupt, w.run.Next)))
+		return done(w.fail(ctx, "corrupt", fmt.Errorf("%w: no node %q", flows.ErrCorrupt, w.run.Next)))
 	}
 	if most := w.plan.limits.MaxSteps; w.steps >= most && node.Kind != flows.Sink {
-		return w.done(w.fail(ctx, "max-steps", fmt.Errorf("%w: %d nodes are completed, before node %s", ErrMaxSteps, most, node.ID)))
+		return done(w.fail(ctx, "max-steps", fmt.Errorf("%w: %d nodes are completed, before node %s", ErrMaxSteps, most, node.ID)))
 	}
 	en := entry{visit: w.run.Visits[node.ID] + 1, began: w.e.Clock.Now()}
 	if w.e.Hooks.OnNode != nil {
 		w.onNode(ctx, NodeEvent{Node: node.ID, Kind: node.Kind, Visit: en.visit, Attempt: 1, Stage: Start})
 	}
 	if node.Kind == flows.Sink {
-		return w.done(w.sink(ctx, node, en))
+		return done(w.sink(ctx, node, en))
 	}
 	w.node, w.en = node, en
 	res := w.enter(ctx, node, en)
@@ -231,24 +235,22 @@ type entry struct {
 }
 
 // stopped ends the walk if something wants it to end before the next node.
-func (w *walk) stopped(ctx context.Context) (Outcome, bool, error) {
+func (w *walk) stopped(ctx context.Context) *walked {
 	if ctx.Err() != nil {
-		return w.done(w.interrupted(ctx))
+		return done(w.interrupted(ctx))
 	}
 	if w.e.draining() {
-		return w.done(w.release(ctx))
+		return done(w.release(ctx))
 	}
 	on, reason := w.killed(ctx)
 	switch {
 	case ctx.Err() != nil:
-		return w.done(w.interrupted(ctx))
+		return done(w.interrupted(ctx))
 	case on:
-		return w.done(w.halt(ctx, "halted", reason))
+		return done(w.halt(ctx, "halted", reason))
 	}
-	return Outcome{}, false, nil
+	return nil
 }
-
-func (w *walk) done(out Outcome, err error) (Outcome, bool, error) { return out, true, err }
 
 // enter runs a node by its kind. A kind is added here, and in the loader's
 // table.
@@ -284,7 +286,7 @@ func loop(node *planned, visit int) result {
 }
 
 // settle turns a result into a commit, or into the end of the walk.
-func (w *walk) settle(ctx context.Context, node *planned, en entry, res *result) (Outcome, bool, error) {
+func (w *walk) settle(ctx context.Context, node *planned, en entry, res *result) *walked {
 	w.mu.Lock()
 	fatal, refused := w.fatal, w.refused
 	w.mu.Unlock()
@@ -298,29 +300,29 @@ func (w *walk) settle(ctx context.Context, node *planned, en entry, res *result)
 	switch {
 	case !leaves:
 	case res.fatal != nil:
-		return w.done(w.storeFailed(res.fatal))
+		return done(w.storeFailed(res.fatal))
 	case res.cut:
-		return w.done(w.interrupted(ctx))
+		return done(w.interrupted(ctx))
 	case errors.Is(refused, flows.ErrLabelGone):
-		return w.done(w.cancel(ctx, Cancel{Code: "label-gone", Reason: refused.Error()}))
+		return done(w.cancel(ctx, Cancel{Code: "label-gone", Reason: refused.Error()}))
 	case refused != nil:
-		return w.done(w.halt(ctx, "halted", refused.Error()))
+		return done(w.halt(ctx, "halted", refused.Error()))
 	default:
-		return w.done(w.park(ctx, *res.park))
+		return done(w.park(ctx, *res.park))
 	}
 	if res.again && w.passed >= maxPassedOver {
 		w.state.rollback()
-		return w.done(w.fail(ctx, "max-events", fmt.Errorf("%w: %d were passed over, before %s", ErrMaxEvents, w.passed, res.eventKey)))
+		return done(w.fail(ctx, "max-events", fmt.Errorf("%w: %d were passed over, before %s", ErrMaxEvents, w.passed, res.eventKey)))
 	}
 	if res.dead {
 		w.state.rollback()
-		return w.done(w.fail(ctx, res.code, res.err))
+		return done(w.fail(ctx, res.code, res.err))
 	}
 	var used checkpoints.Usage
 	if res.spends {
 		var err error
 		if used, err = w.uncharged(ctx); err != nil {
-			return w.done(w.storeFailed(err))
+			return done(w.storeFailed(err))
 		}
 	}
 	w.apply(node, res)
@@ -334,7 +336,7 @@ func (w *walk) settle(ctx context.Context, node *planned, en entry, res *result)
 	if err != nil {
 		w.state.rollback()
 		w.log.WarnContext(ctx, "flow ends in an error", "node", node.ID, "code", code, "error", err)
-		return w.done(w.fail(ctx, code, err))
+		return done(w.fail(ctx, code, err))
 	}
 	if w.e.Hooks.OnRoute != nil {
 		w.onRoute(ctx, RouteEvent{From: node.ID, To: r.to, Outcome: res.outcome, Guards: r.guards})
@@ -342,10 +344,10 @@ func (w *walk) settle(ctx context.Context, node *planned, en entry, res *result)
 	return w.commit(ctx, node, en, res, r, used)
 }
 
-func (w *walk) commit(ctx context.Context, node *planned, en entry, res *result, r route, used checkpoints.Usage) (Outcome, bool, error) {
+func (w *walk) commit(ctx context.Context, node *planned, en entry, res *result, r route, used checkpoints.Usage) *walked {
 	if lost(ctx) {
 		w.state.rollback()
-		return w.done(w.interrupted(ctx))
+		return done(w.interrupted(ctx))
 	}
 	if !res.again {
 		w.run.Visits[node.ID] = en.visit
@@ -358,13 +360,11 @@ func (w *walk) commit(ctx context.Context, node *planned, en entry, res *result,
 		},
 		Seq: w.run.Seq + 1, Next: r.to, State: w.state.json(false), Visits: w.run.Visits, EventKey: res.eventKey, Park: res.park,
 	}
-	sctx := w.storeCtx()
-	defer sctx.cancel(nil)
-	if err := w.e.Store.Commit(sctx, w.lease, c); err != nil {
+	if err := w.committed(c); err != nil {
 		if !res.again {
 			w.unvisit(node.ID, en.visit)
 		}
-		return w.done(w.storeFailed(fmt.Errorf("committing node %s of run %s: %w", node.ID, w.run.ID, err)))
+		return done(w.storeFailed(fmt.Errorf("committing node %s of run %s: %w", node.ID, w.run.ID, err)))
 	}
 	w.charged, w.worked, w.resumed = w.charged.Add(used), w.worked+en.took, false
 	w.run.Seq, w.run.Node, w.run.Next, w.run.State = c.Seq, node.ID, c.Next, c.State
@@ -373,9 +373,23 @@ func (w *walk) commit(ctx context.Context, node *planned, en entry, res *result,
 	w.path = append(w.path, node.ID)
 	if res.park != nil {
 		w.run.Status = checkpoints.Waiting
-		return w.over(Outcome{How: Parked, Reason: res.park.Why}), true, nil
+		return done(w.over(Outcome{How: Parked, Reason: res.park.Why}), nil)
 	}
-	return Outcome{}, false, nil
+	return nil
+}
+
+// committed stores a commit. The context that it does so with serves again
+// when the store has not looked at it.
+func (w *walk) committed(c checkpoints.Commit) error {
+	if w.commits == nil {
+		w.commits = w.storeCtx()
+	}
+	err := w.e.Store.Commit(w.commits, w.lease, c)
+	if w.commits.seen() {
+		w.commits.cancel(nil)
+		w.commits = nil
+	}
+	return err
 }
 
 func (w *walk) note(res *result) string {

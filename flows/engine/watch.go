@@ -35,7 +35,7 @@ type watch struct {
 	// back tells that a call that is being cut has returned, over how the
 	// walk has ended.
 	back chan struct{}
-	over chan walked
+	over chan *walked
 
 	// cutWith is what the call comes to that is being cut.
 	cutWith returned
@@ -53,8 +53,10 @@ type walked struct {
 	err error
 }
 
+func done(out Outcome, err error) *walked { return &walked{out, err} }
+
 func newWatch(w *walk) *watch {
-	k := &watch{w: w, wake: make(chan struct{}, 1), back: make(chan struct{}, 1), over: make(chan walked, 1)}
+	k := &watch{w: w, wake: make(chan struct{}, 1), back: make(chan struct{}, 1), over: make(chan *walked, 1)}
 	k.due.Store(math.MaxInt64)
 	return k
 }
@@ -219,21 +221,21 @@ func (k *watch) relieve(c *call, got returned) {
 type relieved struct{}
 
 // walk steps until the walk is over.
-func (k *watch) walk(ctx context.Context, first func() (Outcome, bool, error)) {
+func (k *watch) walk(ctx context.Context, first func(context.Context) *walked) {
 	defer func() {
 		switch p := recover().(type) {
 		case nil, relieved:
 		default:
 			// The engine's own mistake: the run stays as it is stored.
 			k.w.log.ErrorContext(ctx, "the walk panicked", "panic", fmt.Sprint(p), "stack", string(debug.Stack()))
-			k.over <- walked{k.w.over(Outcome{}), fmt.Errorf("walking run %s: panic: %v", k.w.run.ID, p)}
+			k.over <- done(k.w.over(Outcome{}), fmt.Errorf("walking run %s: panic: %v", k.w.run.ID, p))
 		}
 	}()
-	out, done, err := first()
-	for !done && err == nil {
-		out, done, err = k.w.step(ctx)
+	end := first(ctx)
+	for end == nil {
+		end = k.w.step(ctx)
 	}
-	k.over <- walked{out, err}
+	k.over <- end
 }
 
 // deserted walks on when the action of c has ended the goroutine that it was
@@ -251,7 +253,7 @@ func (k *watch) deserted(c *call) {
 
 // walkOn goes on after a call of the node at work that did not return.
 func (w *walk) walkOn(ctx context.Context, c *call, got returned) {
-	w.watch.walk(ctx, func() (Outcome, bool, error) {
+	w.watch.walk(ctx, func(ctx context.Context) *walked {
 		a := &w.tries
 		a.names = c.asked(a.names)
 		var res result
