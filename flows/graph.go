@@ -11,36 +11,47 @@ func (l *loader) checkGraph() {
 	if l.wild || len(l.nodes) == 0 {
 		return
 	}
-	links := l.links()
-	next := make(map[string][]string, len(l.nodes))
-	for _, e := range links {
-		next[e.from] = append(next[e.from], e.to)
+	number := make(map[string]int, len(l.nodes))
+	for i, n := range l.nodes {
+		number[n.ID] = i
 	}
-	fromEntry := reach(l.flow.entry, next)
-	for _, n := range l.nodes {
-		if !fromEntry[n.ID] {
+	links := l.links(number)
+	next := make(ways, len(l.nodes))
+	for _, e := range links {
+		next.add(e.from, e.to)
+	}
+	fromEntry := next.reach(number[l.flow.entry])
+	for i, n := range l.nodes {
+		if !fromEntry[i] {
 			l.add(at(n.m.at, n.ID), "unreachable", "lead an edge to it or remove it", "no edges lead from %s to %s", l.flow.entry, n.ID)
 		}
 	}
 	cyclic := l.checkCycles(links)
-	l.checkDeadEnds(links, next, cyclic)
+	l.checkDeadEnds(links, next, number[l.flow.sink], cyclic)
 	if cyclic || len(l.problems) > l.before {
 		return
 	}
-	for _, n := range l.nodes {
-		if n.Kind == Loop && !reach(n.BackTo, next)[n.ID] {
+	for i, n := range l.nodes {
+		if n.Kind == Loop && !next.reach(number[n.BackTo])[i] {
 			l.add(n.m.where("back_to"), "loop-back-to", "", "from %s no edges lead to the loop again", n.BackTo)
 		}
 	}
 	l.checkAssigned()
 }
 
-func reach(from string, next map[string][]string) map[string]bool {
-	seen, todo := map[string]bool{from: true}, []string{from}
+// ways are the nodes to which each node leads; nodes are numbers.
+type ways [][]int
+
+func (w ways) add(from, to int) { w[from] = append(w[from], to) }
+
+// reach tells which nodes can be reached from one, itself among them.
+func (w ways) reach(from int) []bool {
+	seen, todo := make([]bool, len(w)), make([]int, 1, len(w))
+	seen[from], todo[0] = true, from
 	for len(todo) > 0 {
-		id := todo[0]
-		todo = todo[1:]
-		for _, to := range next[id] {
+		at := todo[len(todo)-1]
+		todo = todo[:len(todo)-1]
+		for _, to := range w[at] {
 			if !seen[to] {
 				seen[to] = true
 				todo = append(todo, to)
@@ -50,19 +61,44 @@ func reach(from string, next map[string][]string) map[string]bool {
 	return seen
 }
 
+// circle is a shortest way from a node to itself, or nil.
+func (w ways) circle(through int) []int {
+	from, todo := map[int]int{}, []int{through}
+	for len(todo) > 0 {
+		at := todo[0]
+		todo = todo[1:]
+		for _, to := range w[at] {
+			if to == through {
+				circle := []int{through}
+				for ; at != through; at = from[at] {
+					circle = append(circle, at)
+				}
+				circle = append(circle, through)
+				slices.Reverse(circle)
+				return circle
+			}
+			if _, seen := from[to]; !seen {
+				from[to] = at
+				todo = append(todo, to)
+			}
+		}
+	}
+	return nil
+}
+
 // checkDeadEnds names the nodes without any edge, or else all that can't
 // reach the sink.
-func (l *loader) checkDeadEnds(links []link, next map[string][]string, cyclic bool) {
-	back := make(map[string][]string, len(l.nodes))
+func (l *loader) checkDeadEnds(links []link, next ways, sink int, cyclic bool) {
+	back := make(ways, len(l.nodes))
 	for _, e := range links {
-		back[e.to] = append(back[e.to], e.from)
+		back.add(e.to, e.from)
 	}
-	ends := reach(l.flow.sink, back)
+	ends := back.reach(sink)
 	var lost []*rawNode
-	for _, n := range l.nodes {
+	for i, n := range l.nodes {
 		switch {
-		case ends[n.ID]:
-		case len(next[n.ID]) == 0:
+		case ends[i]:
+		case len(next[i]) == 0:
 			l.add(at(n.m.at, n.ID), "dead-end", "add an edge", "no edge leaves %s", n.ID)
 			cyclic = true // the others follow from it
 		default:
@@ -80,63 +116,42 @@ func (l *loader) checkDeadEnds(links []link, next map[string][]string, cyclic bo
 // checkCycles sorts the graph without the way back of its loops (Kahn); what
 // is left over is in or behind a circle.
 func (l *loader) checkCycles(links []link) bool {
-	incoming, next := map[string]int{}, map[string][]string{}
+	incoming, next := make([]int, len(l.nodes)), make(ways, len(l.nodes))
 	for _, e := range links {
 		if !e.back {
 			incoming[e.to]++
-			next[e.from] = append(next[e.from], e.to)
+			next.add(e.from, e.to)
 		}
 	}
-	var ready []string
-	for _, n := range l.nodes {
-		if incoming[n.ID] == 0 {
-			ready = append(ready, n.ID)
+	var ready []int
+	for i, n := range incoming {
+		if n == 0 {
+			ready = append(ready, i)
 		}
 	}
 	for len(ready) > 0 {
-		id := ready[0]
+		at := ready[0]
 		ready = ready[1:]
-		for _, to := range next[id] {
+		for _, to := range next[at] {
 			if incoming[to]--; incoming[to] == 0 {
 				ready = append(ready, to)
 			}
 		}
 	}
-	for _, n := range l.nodes {
-		if incoming[n.ID] == 0 {
+	for i, n := range l.nodes {
+		if incoming[i] == 0 {
 			continue
 		}
-		if circle := circleThrough(n.ID, next); circle != nil {
-			l.add(at(n.m.at, n.ID), "cycle-without-loop", "put a node of kind loop with max into it", "a circle passes no loop: %s", strings.Join(circle, " → "))
+		if circle := next.circle(i); circle != nil {
+			var ids []string
+			for _, at := range circle {
+				ids = append(ids, l.nodes[at].ID)
+			}
+			l.add(at(n.m.at, n.ID), "cycle-without-loop", "put a node of kind loop with max into it", "a circle passes no loop: %s", strings.Join(ids, " → "))
 			return true
 		}
 	}
 	return false
-}
-
-// circleThrough is a shortest way from a node to itself, or nil.
-func circleThrough(id string, next map[string][]string) []string {
-	from, todo := map[string]string{}, []string{id}
-	for len(todo) > 0 {
-		at := todo[0]
-		todo = todo[1:]
-		for _, to := range next[at] {
-			if to == id {
-				circle := []string{id}
-				for ; at != id; at = from[at] {
-					circle = append(circle, at)
-				}
-				circle = append(circle, id)
-				slices.Reverse(circle)
-				return circle
-			}
-			if _, seen := from[to]; !seen {
-				from[to] = at
-				todo = append(todo, to)
-			}
-		}
-	}
-	return nil
 }
 
 // keySet is a set of state keys, by their place among the fields; there are
@@ -237,23 +252,24 @@ func (l *loader) surely(n *rawNode) []string {
 	return n.Writes
 }
 
-// link is a way from a node to another; back says that it is a loop's.
+// link is a way from a node to another, by their numbers; back says that it is
+// a loop's.
 type link struct {
-	from, to string
+	from, to int
 	back     bool
 }
 
 // links are all ways through the graph: the edges, and those from a fanout
 // over its branches to its join.
-func (l *loader) links() []link {
+func (l *loader) links(number map[string]int) []link {
 	links := make([]link, 0, len(l.edges)+2*len(l.fanoutOf))
 	for _, e := range l.edges {
 		from := l.ids[e.From]
-		links = append(links, link{e.From, e.To, from.Kind == Loop && e.Takes(OK) && e.To == from.BackTo})
+		links = append(links, link{number[e.From], number[e.To], from.Kind == Loop && e.Takes(OK) && e.To == from.BackTo})
 	}
-	for _, n := range l.nodes {
+	for i, n := range l.nodes {
 		if fanout := l.fanoutOf[n.ID]; fanout != nil {
-			links = append(links, link{fanout.ID, n.ID, false}, link{n.ID, fanout.Join, false})
+			links = append(links, link{number[fanout.ID], i, false}, link{i, number[fanout.Join], false})
 		}
 	}
 	return links

@@ -2,6 +2,7 @@ package flows
 
 import (
 	"slices"
+	"strings"
 
 	"github.com/expr-lang/expr/ast"
 	"github.com/expr-lang/expr/conf"
@@ -31,23 +32,8 @@ func (c *guardCheck) parse(src string, config *conf.Config) *parser.Tree {
 		c.syntax("a guard has 1 to 512 bytes")
 		return nil
 	}
-	tokens, err := lexer.Lex(file.NewSource(src))
-	if err != nil {
-		c.syntax(firstLine(err))
+	if mayIndex(src) && !c.noIndex(src) {
 		return nil
-	}
-	// state['a'+'b'] would escape the type check, and state["a"] can't be
-	// told from state.a once parsed.
-	for i, t := range tokens[1:] {
-		before := tokens[i]
-		if t.Is(lexer.Operator, "|") {
-			c.syntax("the operator | is refused")
-			return nil
-		}
-		if t.Is(lexer.Bracket, "[") && (before.Is(lexer.Identifier) || before.Is(lexer.String) || before.Is(lexer.Bracket, ")", "]")) {
-			c.syntax("indexing with [ ] is refused")
-			return nil
-		}
 	}
 	tree, err := parser.ParseWithConfig(src, config)
 	if err != nil {
@@ -55,6 +41,34 @@ func (c *guardCheck) parse(src string, config *conf.Config) *parser.Tree {
 		return nil
 	}
 	return tree
+}
+
+// mayIndex is false for guards in which every bracket surely begins the list
+// of an in and every | is part of an ||.
+func mayIndex(src string) bool {
+	return strings.Count(src, "[") != strings.Count(src, " in [") || strings.Contains(strings.ReplaceAll(src, "||", ""), "|")
+}
+
+// noIndex refuses indexing and pipes: state["a"] can't be told from state.a
+// once parsed.
+func (c *guardCheck) noIndex(src string) bool {
+	tokens, err := lexer.Lex(file.NewSource(src))
+	if err != nil {
+		c.syntax(firstLine(err))
+		return false
+	}
+	for i, t := range tokens[1:] {
+		before := tokens[i]
+		if t.Is(lexer.Operator, "|") {
+			c.syntax("the operator | is refused")
+			return false
+		}
+		if t.Is(lexer.Bracket, "[") && (before.Is(lexer.Identifier) || before.Is(lexer.String) || before.Is(lexer.Bracket, ")", "]")) {
+			c.syntax("indexing with [ ] is refused")
+			return false
+		}
+	}
+	return true
 }
 
 // expression checks a node that stands for a value.

@@ -114,11 +114,12 @@ func kindOf(k Kind) (kindSpec, bool) {
 	return kindSpec{}, false
 }
 
-// spec is kindOf, remembered.
+// spec is kindOf with all keys, remembered.
 func (l *loader) spec(k Kind) (kindSpec, bool) {
 	s, ok := l.specs[k]
 	if !ok {
 		if s, ok = kindOf(k); ok {
+			s.keys = append([]string{"id", "kind"}, s.keys...)
 			l.specs[k] = s
 		}
 	}
@@ -185,7 +186,7 @@ func (l *loader) readNode(item *yaml.Node, id string, peek mapping) *rawNode {
 		l.add(peek.where("kind"), "unknown-kind", didYouMean(string(n.Kind), kindWords()), "no kind is called %s", n.Kind)
 		return n
 	}
-	n.m, _ = l.mapping(item, id, "a node of kind "+string(n.Kind), append([]string{"id", "kind"}, spec.keys...))
+	n.m, _ = l.mapping(item, id, "a node of kind "+string(n.Kind), spec.keys)
 	spec.read(l, n)
 	return n
 }

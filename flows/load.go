@@ -20,6 +20,8 @@ type loader struct {
 	nodes []*rawNode
 	ids   map[string]*rawNode
 	edges []*rawEdge
+	// leaving are the edges out of a node, in their order.
+	leaving map[string][]*rawEdge
 	// fanoutOf is the fanout of a branch, by the branch's id.
 	fanoutOf map[string]*rawNode
 	inline   *inline
@@ -46,6 +48,7 @@ type loader struct {
 type rawNode struct {
 	Node
 	m      mapping
+	with   any // With as it was read
 	action Action
 	known  bool // action is set
 	reads  []string

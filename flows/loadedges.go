@@ -74,6 +74,19 @@ func (l *loader) sortEdges() {
 	}
 }
 
+// indexEdges remembers the edges by the nodes that they leave.
+func (l *loader) indexEdges() {
+	l.leaving = make(map[string][]*rawEdge, len(l.nodes))
+	for _, e := range l.edges {
+		l.leaving[e.From] = append(l.leaving[e.From], e)
+	}
+}
+
+// edgeEnd is a node that an edge names, under a key.
+type edgeEnd struct{ key, id string }
+
+func (e *rawEdge) ends() [2]edgeEnd { return [2]edgeEnd{{"from", e.From}, {"to", e.To}} }
+
 func (l *loader) checkEdges() {
 	if len(l.ids) == 0 && len(l.top.items("nodes")) > maxNodes {
 		return // none of them was read, so every edge would dangle
@@ -81,10 +94,10 @@ func (l *loader) checkEdges() {
 	ids := slices.Sorted(maps.Keys(l.ids))
 	for _, e := range l.edges {
 		dangling := false
-		for key, id := range map[string]string{"from": e.From, "to": e.To} {
-			if l.ids[id] == nil {
+		for _, end := range e.ends() {
+			if l.ids[end.id] == nil {
 				dangling = true
-				l.add(e.m.where(key), "dangling-edge", didYouMean(id, ids), "the edge names %s, which is no node", id)
+				l.add(e.m.where(end.key), "dangling-edge", didYouMean(end.id, ids), "the edge names %s, which is no node", end.id)
 			}
 		}
 		if dangling {
@@ -165,6 +178,12 @@ func (l *loader) checkSet(e *rawEdge) {
 	}
 }
 
+// guarded is an outcome under a guard.
+type guarded struct {
+	outcome Outcome
+	when    string
+}
+
 // checkTotal wants an unguarded edge for every outcome that is sure to
 // happen, and no edge that an earlier one makes useless.
 func (l *loader) checkTotal(n *rawNode) {
@@ -172,15 +191,15 @@ func (l *loader) checkTotal(n *rawNode) {
 	if !ok {
 		return
 	}
-	covered, seen, any := map[Outcome]bool{}, map[string]bool{}, false
-	for _, e := range l.edges {
-		if e.From != n.ID {
-			continue
-		}
-		any = true
+	leaving := l.leaving[n.ID]
+	if len(leaving) == 0 {
+		return // a dead end
+	}
+	covered, seen := map[Outcome]bool{}, map[guarded]bool{}
+	for _, e := range leaving {
 		useless := len(e.On) > 0
 		for _, o := range e.On {
-			same := string(o) + "\x00" + e.m.str("when")
+			same := guarded{o, e.m.str("when")}
 			if !covered[o] && !seen[same] {
 				useless = false
 			}
@@ -192,9 +211,6 @@ func (l *loader) checkTotal(n *rawNode) {
 		if useless {
 			l.add(at(e.m.at, n.ID), "shadowed-edge", "put the guarded edges first", "the edge to %s can never be taken, an earlier one is", e.To)
 		}
-	}
-	if !any {
-		return // a dead end
 	}
 	for _, o := range spec.total(n) {
 		if !covered[o] {

@@ -99,14 +99,15 @@ func (l *loader) joinEdges() {
 			l.edges = append(l.edges, &rawEdge{Edge: Edge{From: n.ID, To: n.Join, On: []Outcome{OK}}, m: n.m})
 		}
 	}
+	l.indexEdges()
 }
 
 func (l *loader) allowed(e *rawEdge) bool {
 	from, to := l.ids[e.From], l.ids[e.To]
-	for key, id := range map[string]string{"from": e.From, "to": e.To} {
-		if f := l.fanoutOf[id]; f != nil {
+	for _, end := range e.ends() {
+		if f := l.fanoutOf[end.id]; f != nil {
 			l.wild = true
-			l.add(e.m.where(key), "branch-has-edges", "a branch is run by its fanout and leads to the merge", "%s is a branch of the fanout %s and has no edges", id, f.ID)
+			l.add(e.m.where(end.key), "branch-has-edges", "a branch is run by its fanout and leads to the merge", "%s is a branch of the fanout %s and has no edges", end.id, f.ID)
 			return false
 		}
 	}

@@ -1,7 +1,6 @@
 package flows
 
 import (
-	"encoding/json"
 	"errors"
 	"maps"
 	"slices"
@@ -22,7 +21,8 @@ func (l *loader) readUses(n *rawNode) {
 	m := n.m
 	n.Uses = m.str("uses")
 	if m.has("with") {
-		n.With = l.json(m.value("with"), n.ID)
+		n.with = l.plain(m.value("with"), n.ID)
+		n.With = l.encoded(n.with, m.value("with"), n.ID)
 	}
 	n.In, n.Writes = m.texts("in"), m.texts("writes")
 	n.Optional = m.has("required") && !m.boolean("required") && m.value("required").Value == "false"
@@ -111,14 +111,8 @@ func (l *loader) checkAction(n *rawNode) {
 	}
 	l.keys(n, "in", &n.In, n.action.Reads)
 	l.keys(n, "writes", &n.Writes, n.action.Writes)
-	var with any
-	if len(n.With) > 0 {
-		if err := json.Unmarshal(n.With, &with); err != nil {
-			l.add(n.m.where("with"), "bad-with", "", "with can't be read: %v", err)
-		}
-	}
 	before := len(l.problems)
-	n.reads = l.templates(n.m.where("with"), with)
+	n.reads = l.templates(n.m.where("with"), n.with)
 	if n.known && len(l.problems) == before {
 		l.checkWith(n)
 	}
@@ -208,8 +202,8 @@ func (l *loader) checkLoop(n *rawNode) {
 		l.wild = true
 		l.add(n.m.where("back_to"), "ref-unknown", didYouMean(n.BackTo, slices.Sorted(maps.Keys(l.ids))), "back_to names %s, which is no node", n.BackTo)
 	default:
-		for _, e := range l.edges {
-			if e.From == n.ID && e.Takes(OK) && e.To != n.BackTo {
+		for _, e := range l.leaving[n.ID] {
+			if e.Takes(OK) && e.To != n.BackTo {
 				l.wild = true
 				l.add(e.m.where("to"), "loop-back-to", "lead it to "+n.BackTo, "the loop leads to %s but says back_to: %s", e.To, n.BackTo)
 			}

@@ -74,8 +74,7 @@ func (l *loader) checkFacts(n *rawNode) {
 // checkTypes compares the fields that a node hands to its action, or takes
 // from it, with the types that the action declares.
 func (l *loader) checkTypes(n *rawNode) {
-	state, ok := (&reader{}).mapping(l.top.valueOr("state"), "", "", nil)
-	if !ok {
+	if len(n.action.Types) == 0 {
 		return
 	}
 	for _, key := range slices.Compact(slices.Sorted(slices.Values(append(slices.Clone(n.In), n.Writes...)))) {
@@ -83,9 +82,12 @@ func (l *loader) checkTypes(n *rawNode) {
 		if want == "" || f == nil || f.Type == "" || f.Type == want || want == StringField && f.Type == EnumField {
 			continue
 		}
-		l.add(state.inside(key, "type"), "type-mismatch", "type: "+string(want), "state.%s is of type %s, and the action %s has it as %s", key, f.Type, n.Uses, want)
+		l.add(l.stateMap().inside(key, "type"), "type-mismatch", "type: "+string(want), "state.%s is of type %s, and the action %s has it as %s", key, f.Type, n.Uses, want)
 	}
 }
+
+// stateMap is the state's mapping, for places.
+func (l *loader) stateMap() mapping { return mapping{reader: l.reader, at: l.top.valueOr("state")} }
 
 // checkEnds wants what an early end needs: stop, and the results among those of
 // the flow. A branch can't end a flow.
@@ -102,14 +104,10 @@ func (l *loader) checkEnds(n *rawNode) {
 		l.saidNoStop = true
 		l.add(n.m.where("uses"), "no-stop", "add stop: {to: "+l.top.str("sink")+"}", "the action %s may end the flow early, and the flow has no stop", n.Uses)
 	}
-	state, ok := (&reader{}).mapping(l.top.valueOr("state"), "", "", nil)
-	if !ok {
-		return
-	}
 	for _, r := range slices.Concat(ends, n.action.Sets) {
 		if r != "" && !slices.Contains(result.Values, r) && !slices.Contains(l.lacks, r) {
 			l.lacks = append(l.lacks, r)
-			l.add(state.inside(resultKey, "values"), "result-lacks", "add "+r, "result lacks %s, with which the action %s of node %s may end the flow", r, n.Uses, n.ID)
+			l.add(l.stateMap().inside(resultKey, "values"), "result-lacks", "add "+r, "result lacks %s, with which the action %s of node %s may end the flow", r, n.Uses, n.ID)
 		}
 	}
 }

@@ -168,7 +168,7 @@ func (r *reader) inspect(n *yaml.Node, depth int) {
 		r.add(at(n, ""), "yaml-feature", "", "the tag %s is refused", n.Tag)
 	}
 	if n.Kind == yaml.MappingNode {
-		seen := map[string]int{}
+		lines := keyLinesOf(n)
 		for i := 0; i+1 < len(n.Content); i += 2 {
 			key := n.Content[i]
 			switch {
@@ -178,14 +178,47 @@ func (r *reader) inspect(n *yaml.Node, depth int) {
 				r.add(at(key, ""), "bad-value", "", "a key must be a plain word")
 			case len(key.Value) > 128:
 				r.add(at(key, ""), "too-large", "", "a key has %d bytes, the limit is 128", len(key.Value))
-			case seen[key.Value] > 0:
-				r.add(at(key, ""), "duplicate-key", "remove one of the two", "the key %s stands in line %d already", key.Value, seen[key.Value])
 			default:
-				seen[key.Value] = key.Line
+				if line := lines.before(i); line > 0 {
+					r.add(at(key, ""), "duplicate-key", "remove one of the two", "the key %s stands in line %d already", key.Value, line)
+				}
 			}
 		}
 	}
 	for _, c := range n.Content {
 		r.inspect(c, depth+1)
 	}
+}
+
+// keyLines tells in which lines the keys of a mapping stand. Most mappings are
+// so small that looking through them is cheaper than an index.
+type keyLines struct {
+	of   *yaml.Node
+	many map[string]int
+}
+
+func keyLinesOf(n *yaml.Node) keyLines {
+	if len(n.Content) > 32 {
+		return keyLines{n, make(map[string]int, len(n.Content)/2)}
+	}
+	return keyLines{n, nil}
+}
+
+// before is the line of an equal key before the one at a place, or 0. It is
+// asked for all keys in their order.
+func (k keyLines) before(place int) int {
+	key := k.of.Content[place]
+	if k.many != nil {
+		line := k.many[key.Value]
+		if line == 0 {
+			k.many[key.Value] = key.Line
+		}
+		return line
+	}
+	for i := 0; i < place; i += 2 {
+		if other := k.of.Content[i]; other.Value == key.Value && other.Kind == yaml.ScalarNode {
+			return other.Line
+		}
+	}
+	return 0
 }

@@ -277,7 +277,12 @@ func (m mapping) texts(key string) []string {
 
 // json turns any YAML value into JSON with sorted keys.
 func (r *reader) json(n *yaml.Node, id string) json.RawMessage {
-	raw, err := encode(r.plain(n, id))
+	return r.encoded(r.plain(n, id), n, id)
+}
+
+// encoded is what plain made of n as JSON.
+func (r *reader) encoded(v any, n *yaml.Node, id string) json.RawMessage {
+	raw, err := encode(v)
 	if err != nil {
 		r.add(at(n, id), "bad-value", "", "not JSON: %v", err)
 		return nil

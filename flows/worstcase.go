@@ -131,27 +131,34 @@ func apart(of []ApartSpend, times int64) []ApartSpend {
 // loop leads back at most max times in a run, and only nodes from which it can
 // be reached are entered again because of it.
 func (f *Flow) mostVisits() map[string]int64 {
-	forward, before := map[string][]string{}, map[string][]string{}
+	number := make(map[string]int, len(f.nodes))
+	for i := range f.nodes {
+		number[f.nodes[i].ID] = i
+	}
+	forward, before := make(ways, len(f.nodes)), make(ways, len(f.nodes))
 	for i := range f.edges {
 		e := &f.edges[i]
-		before[e.To] = append(before[e.To], e.From)
-		if from := f.byID[e.From]; from.Kind != Loop || !e.Takes(OK) {
-			forward[e.From] = append(forward[e.From], e.To)
+		from, to := number[e.From], number[e.To]
+		before.add(to, from)
+		if f.nodes[from].Kind != Loop || !e.Takes(OK) {
+			forward.add(from, to)
 		}
 	}
 	visits := map[string]int64{}
-	for id := range reach(f.entry, forward) {
-		visits[id] = 1
+	for i, entered := range forward.reach(number[f.entry]) {
+		if entered {
+			visits[f.nodes[i].ID] = 1
+		}
 	}
 	for i := range f.nodes {
 		n := &f.nodes[i]
 		if n.Kind != Loop {
 			continue
 		}
-		leads := reach(n.ID, before)
-		for id := range reach(n.BackTo, forward) {
-			if leads[id] {
-				visits[id] = plus(visits[id], int64(n.Max))
+		leads := before.reach(i)
+		for j, again := range forward.reach(number[n.BackTo]) {
+			if again && leads[j] {
+				visits[f.nodes[j].ID] = plus(visits[f.nodes[j].ID], int64(n.Max))
 			}
 		}
 	}

@@ -282,6 +282,9 @@ func plainTag(n *yaml.Node) string {
 	if (first >= 'a' && first <= 'z' || first >= 'A' && first <= 'Z') && strings.IndexByte("yYnNtTfFoO", first) < 0 {
 		return "!!str"
 	}
+	if isDigit(first) && strings.ContainsAny(n.Value, "hms") {
+		return "!!str" // a duration; neither numbers nor times have these letters
+	}
 	for i := range len(n.Value) {
 		if !isDigit(n.Value[i]) || i > 0 && first == '0' || i > 16 {
 			return n.ShortTag()
