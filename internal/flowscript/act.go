@@ -66,7 +66,11 @@ func (p *player) line(c flows.Call) (*part, flows.Node, Line, error) {
 	n, _ := part.flow.Node(c.Node)
 	l, ok := part.take(c.Node)
 	if !ok {
-		err := p.missing(part, c.Node, fmt.Sprintf("visit %d, attempt %d", c.Visit, c.Attempt))
+		when := fmt.Sprintf("visit %d", c.Visit)
+		if c.Attempt > 1 {
+			when += fmt.Sprintf(", attempt %d", c.Attempt)
+		}
+		err := p.missing(part, c.Node, when)
 		return nil, n, Line{}, err
 	}
 	return part, n, l, nil
@@ -150,6 +154,20 @@ func limitOf(n flows.Node) time.Duration {
 	return limit
 }
 
+// codeOf is a command's exit code: 0 unless the line says that it did not go
+// well, as a program's would be, and -1 of one that was killed.
+func codeOf(l Line) int {
+	switch {
+	case l.Code != nil:
+		return *l.Code
+	case l.Outcome == string(flows.Timeout):
+		return -1
+	case l.Outcome != "" && l.Outcome != string(flows.OK):
+		return 1
+	}
+	return 0
+}
+
 func (p *player) result(part *part, n flows.Node, l Line) (flows.Result, error) {
 	r := flows.Result{Outcome: flows.Outcome(l.Outcome), Note: l.Note}
 	if l.Stop != nil {
@@ -157,14 +175,11 @@ func (p *player) result(part *part, n flows.Node, l Line) (flows.Result, error) 
 	}
 	if n.Kind == flows.Command {
 		a := p.kept.keep([]byte(l.Output))
-		code := 0
-		if l.Code != nil {
-			code = *l.Code
-		}
+		code := codeOf(l)
 		if code != 0 && l.Outcome == "" {
 			r.Outcome = flows.Failed
 		}
-		if r.Note == "" && code != 0 {
+		if r.Note == "" && code > 0 {
 			r.Note = fmt.Sprintf("exit code %d", code)
 		}
 		r.Delta = flows.Delta{flows.OutputKey: a, flows.CodeKey: code}

@@ -122,8 +122,8 @@ expect:
 	}
 	text := rep.String()
 	for _, want := range []string{
-		"linear: good, done", "look", "visit 2", "state.n >= 2: is not so (to ask)", "state.n >= 2: is so (to ask)",
-		`"n":5`, "100 tokens", "1h1m2s",
+		"linear: good, done", "look", "visit 2", "state.n >= 2 is false: not to ask", "state.n >= 2 is true: to ask",
+		"n = 5\n", "100 tokens", "1h1m2s",
 	} {
 		if !strings.Contains(text, want) {
 			t.Errorf("the text lacks %q:\n%s", want, text)
@@ -181,11 +181,11 @@ func TestMisfits(t *testing.T) {
 		name, script string
 		want         []string
 	}{
-		{"nothing for a node", "nodes: {look: [{}]}\n", []string{"s.yaml:1:8: nodes: node judge (visit 1, attempt 1) has no line", "add nodes.judge[0]"}},
-		{"one too few", "nodes:\n  look: [{}]\n  judge: [{}]\n", []string{"s.yaml:2:10: nodes.look[0]: node look (visit 2, attempt 1) has no line: the script holds 1 for it (add nodes.look[1])"}},
-		{"no event", "nodes:\n  look: [{delta: {n: 3}}]\n  judge: [{}]\n", []string{"node ask (visit 1, waiting for answer) has no line"}},
+		{"nothing for a node", "nodes: {look: [{}]}\n", []string{"s.yaml:1:8: nodes: node judge (visit 1) needs a line more", "add nodes.judge[0]"}},
+		{"one too few", "nodes:\n  look: [{}]\n  judge: [{}]\n", []string{"s.yaml:2:10: nodes.look[0]: node look (visit 2) needs a line more: the script holds 1 for it (add nodes.look[1])"}},
+		{"no event", "nodes:\n  look: [{delta: {n: 3}}]\n  judge: [{}]\n", []string{"node ask (visit 1, waiting for answer) needs a line more"}},
 		{"left over", "nodes:\n  look: [{stop: {code: x}, delta: {result: bad}}, {}]\n  judge: [{}]\n", []string{
-			"s.yaml:2:51: nodes.look[1]: the line is not used: node look was entered 1 times",
+			"s.yaml:2:51: nodes.look[1]: the line is not used: node look used 1 of its 2 lines",
 			"s.yaml:3:11: nodes.judge[0]: the line is not used: node judge was never entered",
 		}},
 		{"all at once", "input: {issue: x, isue: 3}\nnodes:\n  lok: [{}]\n  again: [{}]\n  judge: [{spend: {tokens: 1}, delta: {n: 1}, outcome: denied}]\n  ask: [{note: hm}]\n", []string{

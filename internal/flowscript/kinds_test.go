@@ -162,7 +162,7 @@ func TestChildMisfits(t *testing.T) {
 	for _, tc := range []struct{ name, script, want string }{
 		{"no child", head + "  review: [{}]\n", "nodes.review[0]: say what the child run does"},
 		{"unknown node", head + "  review: [{child: {nodes: {jugde: [{}]}}}]\n", `nodes.review[0].child.nodes.jugde: the flow small has no node jugde (did you mean "judge"?)`},
-		{"too few", head + "  review: [{child: {nodes: {judge: [{delta: {result: \"yes\"}}]}}}]\n", "node hear (visit 1, waiting for word) has no line"},
+		{"too few", head + "  review: [{child: {nodes: {judge: [{delta: {result: \"yes\"}}]}}}]\n", "node hear (visit 1, waiting for word) needs a line more"},
 		{
 			"left over", head + "  review: [{child: {nodes: {judge: [{stop: {code: x}, delta: {result: \"yes\"}}], hear: [{}]}}}]\n  good: [{delta: {result: good}}]\n",
 			"nodes.review[0].child.nodes.hear[0]: the line is not used",

@@ -47,11 +47,18 @@ type player struct {
 	engine *engine.Engine
 	script Script
 	events int
+	asked  map[asking]string
 
 	mu    sync.Mutex
 	parts map[string]*part // by run id
 	check checker
 	stop  context.CancelCauseFunc
+}
+
+// asking is an approval's visit.
+type asking struct {
+	run, node string
+	visit     int
 }
 
 // Run rehearses a flow. The error is a strictyaml.Problems when the script does
@@ -61,7 +68,7 @@ type player struct {
 // none of them is called.
 func Run(ctx context.Context, flow *flows.Flow, registry *flows.Registry, s Script) (Report, error) {
 	p := &player{
-		clock: &hop{now: begin()}, kept: &kept{}, script: s, parts: map[string]*part{}, check: checker{doc: s.document()},
+		clock: &hop{now: begin()}, kept: &kept{}, script: s, parts: map[string]*part{}, asked: map[asking]string{}, check: checker{doc: s.document()},
 	}
 	p.check.input(flow, s.Input)
 	p.check.fit("nodes", flow, registry, s.Nodes)
@@ -259,11 +266,18 @@ func (p *player) event(ctx context.Context, run checkpoints.Run) (bool, error) {
 	if !ok || n.Kind != flows.Wait && n.Kind != flows.Approval {
 		return false, nil
 	}
+	visit := run.Visits[n.ID] + 1
+	if n.Kind == flows.Approval {
+		p.asked[asking{run.ID, n.ID, visit}] = run.Wait.Why
+	}
 	l, ok := part.take(n.ID)
 	if !ok {
-		when := fmt.Sprintf("visit %d, %s", run.Visits[n.ID]+1, run.Wait.Why)
+		when := fmt.Sprintf("visit %d", visit)
+		if n.Kind == flows.Wait {
+			when += ", " + run.Wait.Why
+		}
 		if why := p.passedOver(ctx, run.ID, n.ID); why != "" {
-			when += "; the last event was passed over: " + why
+			when += ", still waiting, since the last event was passed over: " + why
 		}
 		return false, p.missing(part, n.ID, when)
 	}
@@ -337,13 +351,16 @@ func (p *player) later(runs []checkpoints.Run) error {
 // missing says that a node needs one line more, and ends the rehearsal. The
 // caller holds the lock.
 func (p *player) missing(part *part, id, when string) error {
-	have := len(part.nodes[id])
+	have, holds := len(part.nodes[id]), "none"
+	if have > 0 {
+		holds = fmt.Sprint(have)
+	}
 	path := part.path
 	if have > 0 {
 		path = at(part.path, id, have-1)
 	}
 	p.check.add(path, fmt.Sprintf("add %s", at(part.path, id, have)),
-		"node %s (%s) has no line: the script holds %d for it", id, when, have)
+		"node %s (%s) needs a line more: the script holds %s for it", id, when, holds)
 	err := fmt.Errorf("node %s has no line in the script", id)
 	if p.stop != nil {
 		p.stop(engine.Cancel{Code: "script", Reason: err.Error()})
@@ -358,7 +375,7 @@ func (p *player) unused() {
 	for _, part := range p.parts {
 		for id, lines := range part.nodes {
 			for i := part.used[id]; i < len(lines); i++ {
-				what := fmt.Sprintf("node %s was entered %d times", id, part.used[id])
+				what := fmt.Sprintf("node %s used %d of its %s", id, part.used[id], count(int64(len(lines)), "line"))
 				if part.used[id] == 0 {
 					what = fmt.Sprintf("node %s was never entered", id)
 				}

@@ -47,6 +47,8 @@ type Visit struct {
 	Outcome string `json:"outcome"`
 	Next    string `json:"next,omitempty"`
 	Note    string `json:"note,omitempty"`
+	// Asked is what people were asked, of an approval.
+	Asked string `json:"asked,omitempty"`
 	// Delta is what it changed.
 	Delta  json.RawMessage     `json:"delta,omitempty"`
 	Guards []checkpoints.Guard `json:"guards,omitempty"`
@@ -80,7 +82,7 @@ func (p *player) report(ctx context.Context, id string) (Report, error) {
 		}
 		r.Path = append(r.Path, Visit{
 			Node: rec.Node, Kind: rec.Kind, Visit: rec.Visit, Attempt: rec.Attempt, Outcome: rec.Outcome, Next: rec.Next,
-			Note: rec.Note, Delta: rec.Delta, Guards: rec.Guards,
+			Note: rec.Note, Delta: rec.Delta, Guards: rec.Guards, Asked: p.asked[asking{id, rec.Node, rec.Visit}],
 		})
 	}
 	children, err := p.store.List(ctx, checkpoints.Filter{Parent: id, Limit: maxTurns})
@@ -163,79 +165,4 @@ func compact(raw json.RawMessage) string {
 		return string(raw)
 	}
 	return b.String()
-}
-
-// String is the report as text.
-func (r Report) String() string {
-	var b strings.Builder
-	r.write(&b, "")
-	for _, u := range r.Unmet {
-		fmt.Fprintf(&b, "NOT AS EXPECTED  %s\n", u)
-	}
-	return b.String()
-}
-
-func (r Report) write(b *strings.Builder, indent string) {
-	title := r.Flow
-	if r.Node != "" {
-		title = fmt.Sprintf("%s, started by %s (%s)", r.Flow, r.Node, r.Key)
-	}
-	fmt.Fprintf(b, "%s%s: %s", indent, title, r.Result)
-	if r.Code != "" {
-		fmt.Fprintf(b, " (%s)", r.Code)
-	}
-	fmt.Fprintf(b, ", %s\n", r.Status)
-	if r.Reason != "" {
-		fmt.Fprintf(b, "%s  %s\n", indent, r.Reason)
-	}
-	width := 0
-	for _, v := range r.Path {
-		width = max(width, len(v.Node))
-	}
-	for i, v := range r.Path {
-		mark, to := fmt.Sprintf("%3d", i+1), ""
-		if v.Branch {
-			mark = "  |"
-		}
-		if v.Next != "" {
-			to = " -> " + v.Next
-		}
-		line := fmt.Sprintf("%s%s  %-*s  %-8s %s%s", indent, mark, width, v.Node, v.Kind, v.Outcome, to)
-		if v.Visit > 1 {
-			line += fmt.Sprintf("  visit %d", v.Visit)
-		}
-		if v.Attempt > 1 {
-			line += fmt.Sprintf("  attempt %d", v.Attempt)
-		}
-		if v.Note != "" {
-			line += "  " + v.Note
-		}
-		b.WriteString(strings.TrimRight(line, " ") + "\n")
-		writeGuards(b, indent, v)
-		if d := compact(v.Delta); v.Delta != nil && d != "{}" {
-			fmt.Fprintf(b, "%s       set %s\n", indent, d)
-		}
-	}
-	fmt.Fprintf(b, "%s  state  %s\n", indent, compact(r.State))
-	if r.Spent != (checkpoints.Usage{}) {
-		fmt.Fprintf(b, "%s  spent  %d tokens, %d tool calls, $%.4f\n", indent, r.Spent.Tokens(), r.Spent.ToolCalls, float64(r.Spent.MicroUSD)/1e6)
-	}
-	fmt.Fprintf(b, "%s  took   %s\n", indent, r.Took)
-	for _, c := range r.Children {
-		c.write(b, indent+"  ")
-	}
-}
-
-// writeGuards says why the edge: every guard that was looked at.
-func writeGuards(b *strings.Builder, indent string, v Visit) {
-	for _, g := range v.Guards {
-		if g.When == "" {
-			continue
-		}
-		is := "is not so"
-		if g.Taken {
-			is = "is so"
-		}
-		fmt.Fprintf(b, "%s       %s: %s (to %s)\n", indent, g.When, is, g.To)
-	}
 }
