@@ -230,6 +230,29 @@ const (
 	Commented     EventKind = "commented"
 	CommentEdited EventKind = "comment_edited"
 	PullClosed    EventKind = "pull_closed"
+	// IssueOpened is a new issue (or one transferred in).
+	IssueOpened EventKind = "opened"
+	// Reviewed is a review, or a comment on a line, of a pull request: Pull,
+	// SHA and Head are set.
+	Reviewed EventKind = "reviewed"
+	// ChecksChanged is a check run, a check suite or a status that changed:
+	// SHA is set, Pull and Head when the source names them.
+	ChecksChanged EventKind = "checks_changed"
+	// Pushed is a push to a branch (Head, SHA), or a pull request that got
+	// new commits (Pull as well).
+	Pushed EventKind = "pushed"
+	// LabelChanged is a label of the repository that was created, edited or
+	// deleted: Label is its present name, Was the one before, Action says
+	// which.
+	LabelChanged EventKind = "label_changed"
+	// RepoChanged is a repository that was renamed, transferred, archived,
+	// deleted …: Issue.Repo is its present name, Was the one before.
+	RepoChanged EventKind = "repo_changed"
+	// InstallationChanged is an App's installation that was made, suspended,
+	// deleted, or whose repositories or permissions changed.
+	InstallationChanged EventKind = "installation_changed"
+	// MemberChanged is a collaborator who came, went or changed.
+	MemberChanged EventKind = "member_changed"
 	// ManualRun, ManualCancel, ManualResume and ManualFork are an operator's
 	// commands at the bot's own machine: `pipelinebot run`, `runs cancel`,
 	// `runs resume`, `runs fork`.
@@ -241,15 +264,33 @@ const (
 
 // Event is one thing that happened, from a webhook, the poller or an operator.
 type Event struct {
-	Kind  EventKind `json:"kind"`
-	Issue Ref       `json:"issue"`
-	Actor Actor     `json:"actor"`
+	Kind EventKind `json:"kind"`
+	// Issue has the number 0 when the event names none: it concerns a commit,
+	// a branch or the repository as a whole. A pull request's events name it
+	// in Pull, too.
+	Issue Ref   `json:"issue"`
+	Actor Actor `json:"actor"`
 	// Label is set for Labeled, Unlabeled and ManualRun.
 	Label string `json:"label,omitempty"`
 	// Comment is set for Commented and CommentEdited.
 	Comment *Comment `json:"comment,omitempty"`
 	// Merged is set for PullClosed.
 	Merged bool `json:"merged,omitempty"`
+	// Action is the forge's own word for what happened, for the kinds that
+	// hold several: "synchronize", "completed", "renamed", "suspend" …
+	Action string `json:"action,omitempty"`
+	// Pull is the number of the pull request that the event concerns, Head
+	// its (or the push's) branch, SHA the commit; each empty when unknown.
+	Pull int    `json:"pull,omitempty"`
+	Head string `json:"head,omitempty"`
+	SHA  string `json:"sha,omitempty"`
+	// RepoID is the repository's id, which stays when its name changes; 0
+	// when unknown. Was is the name before, for what was renamed: a label's,
+	// or a repository's as "owner/name".
+	RepoID int64  `json:"repo_id,omitempty"`
+	Was    string `json:"was,omitempty"`
+	// Installation is the App's installation, 0 when unknown.
+	Installation int64 `json:"installation,omitempty"`
 	// LogID is the issue event's id when the source knows it (the poller
 	// does, webhooks do not).
 	LogID int64     `json:"log_id,omitempty"`
