@@ -83,6 +83,27 @@ func TestNodeBudget(t *testing.T) {
 	}
 }
 
+// What is settled after the end of its node counts at once for those that
+// follow.
+func TestBudgetCountsWhatComesLate(t *testing.T) {
+	t.Parallel()
+	var held flows.Reservation
+	w := newWorld(t, map[string]action{
+		"a": func(ctx context.Context, c flows.Call) (_ flows.Result, err error) {
+			held, err = c.Meter.Reserve(ctx, flows.Usage{InputTokens: 1})
+			return flows.Result{}, err
+		},
+		"b": func(ctx context.Context, _ flows.Call) (flows.Result, error) {
+			return flows.Result{}, held.Settle(ctx, flows.Usage{InputTokens: 500})
+		},
+	})
+	src := strings.Replace(three, "\nnodes:", "\nlimits: {tokens: 400}\nnodes:", 1)
+	w.want(w.walk(w.begin(src)), "ended needs_human budget: a b c done")
+	if got := w.called(); strings.Contains(got, "c") {
+		t.Errorf("called %s, want c left out", got)
+	}
+}
+
 // An action that goes on after it was refused does not make it a success.
 //
 // Covers: CN31.
