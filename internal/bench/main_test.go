@@ -24,7 +24,7 @@ var scratch = sync.OnceValues(func() (string, error) { return os.MkdirTemp("", "
 
 func TestMain(m *testing.M) {
 	if file := os.Getenv(childFile); file != "" {
-		if err := child(context.Background(), file, os.Stdout); err != nil {
+		if err := child(context.Background(), file, os.Args[1:], os.Stdout); err != nil {
 			log.Fatal(err)
 		}
 		return

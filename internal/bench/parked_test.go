@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"math/rand/v2"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -30,6 +31,10 @@ const childFile = "PIPELINEBOT_BENCH_CHILD"
 // parkedRuns is how many runs are parked; a tenth with -short.
 const parkedRuns = 100_000
 
+// walkedThere is how many of them walk to their wait. The others are their
+// copies, row by row: to walk there takes 100,000 runs half an hour.
+const walkedThere = 256
+
 // woken is how many of them a child wakes.
 const woken = 100
 
@@ -40,41 +45,57 @@ type childAnswer struct {
 	Resident    int64
 }
 
-// full is a file with that many parked runs, made once.
+// parkedFile is a file with parked runs, made once, and which of them are not
+// woken yet.
+type parkedFile struct {
+	path string
+	ids  []string
+}
+
+// full are the files by how many runs they have.
 var full sync.Map
 
-func parkedFile(b *testing.B, count int) string {
+func parkedRunsIn(b *testing.B, count int) *parkedFile {
 	b.Helper()
-	if path, ok := full.Load(count); ok {
-		return path.(string)
+	if f, ok := full.Load(count); ok {
+		return f.(*parkedFile)
 	}
 	dir, err := scratch()
 	if err != nil {
 		b.Fatal(err)
 	}
-	path := filepath.Join(dir, fmt.Sprintf("parked-%d.db", count))
-	s := newStage(b, path, sqlite.Normal)
-	f := s.load(parking)
-	const workers = 64
-	turns := make([]int, workers)
-	for i := range turns {
-		turns[i] = i
-	}
-	if err := each(turns, func(w int) error {
-		for i := w; i < count; i += workers {
-			if _, err := s.park(b.Context(), f, fmt.Sprint("run", i)); err != nil {
-				return err
-			}
+	f := &parkedFile{path: filepath.Join(dir, fmt.Sprintf("parked-%d.db", count))}
+	s := newStage(b, f.path, sqlite.Normal)
+	flow := s.load(parking)
+	var originals []string
+	for i := range walkedThere {
+		id, err := s.park(b.Context(), flow, fmt.Sprint("run", i))
+		if err != nil {
+			b.Fatal(err)
 		}
-		return nil
-	}); err != nil {
-		b.Fatal(err)
+		originals = append(originals, id)
 	}
+	s.multiply(originals, count)
+	if f.ids, err = s.store.IDs(b.Context(), checkpoints.Filter{Statuses: []checkpoints.Status{checkpoints.Waiting}}); err != nil || len(f.ids) != count {
+		b.Fatalf("%d runs are parked, %v", len(f.ids), err)
+	}
+	// Neighbours in the file are not woken one after the other.
+	rand.New(rand.NewPCG(1, 2)).Shuffle(count, func(i, j int) { f.ids[i], f.ids[j] = f.ids[j], f.ids[i] })
 	if err := s.store.Close(); err != nil {
 		b.Fatal(err)
 	}
-	full.Store(count, path)
-	return path
+	full.Store(count, f)
+	return f
+}
+
+// next are the runs to be woken next.
+func (f *parkedFile) next(b *testing.B) (ids []string) {
+	b.Helper()
+	if len(f.ids) < woken {
+		b.Fatalf("only %d parked runs are left", len(f.ids))
+	}
+	ids, f.ids = f.ids[:woken], f.ids[woken:]
+	return ids
 }
 
 // BenchmarkParked is a daemon that starts on a file with 100,000 parked runs
@@ -85,12 +106,12 @@ func BenchmarkParked(b *testing.B) {
 		count /= 10
 	}
 	b.Run(fmt.Sprintf("runs=%d", count), func(b *testing.B) {
-		path := parkedFile(b, count)
+		parked := parkedRunsIn(b, count)
 		var sum childAnswer
 		n := 0
 		for b.Loop() {
-			cmd := exec.Command(os.Args[0])
-			cmd.Env = append(cmd.Environ(), childFile+"="+path)
+			cmd := exec.Command(os.Args[0], parked.next(b)...)
+			cmd.Env = append(cmd.Environ(), childFile+"="+parked.path)
 			cmd.Stderr = os.Stderr
 			out, err := cmd.Output()
 			if err != nil {
@@ -114,9 +135,10 @@ func BenchmarkParked(b *testing.B) {
 	})
 }
 
-// child starts as the program does, with its queue, and wakes runs one after
-// the other: from the event's delivery until the run has walked to its end.
-func child(ctx context.Context, path string, w io.Writer) (err error) {
+// child starts as the program does, with its queue, and wakes the given runs
+// one after the other: from the event's delivery until the run has walked to
+// its end.
+func child(ctx context.Context, path string, ids []string, w io.Writer) (err error) {
 	began := time.Now()
 	store, err := sqlite.Open(ctx, sqlite.Options{Path: path})
 	if err != nil {
@@ -148,14 +170,10 @@ func child(ctx context.Context, path string, w io.Writer) (err error) {
 		return err
 	}
 	a := childAnswer{StartUp: time.Since(began)}
-	runs, err := store.List(ctx, checkpoints.Filter{Statuses: []checkpoints.Status{checkpoints.Waiting}, Limit: woken})
-	if err != nil {
-		return err
-	}
 	var took []time.Duration
-	for _, r := range runs {
+	for _, id := range ids {
 		began := time.Now()
-		if _, err := store.Deliver(ctx, r.ID, checkpoints.Event{Key: "go", Kind: "go", Data: json.RawMessage(`{}`)}); err != nil {
+		if _, err := store.Deliver(ctx, id, checkpoints.Event{Key: "go", Kind: "go", Data: json.RawMessage(`{}`)}); err != nil {
 			return err
 		}
 		if err := <-done; err != nil {
@@ -163,8 +181,14 @@ func child(ctx context.Context, path string, w io.Writer) (err error) {
 		}
 		took = append(took, time.Since(began))
 	}
-	if len(took) != woken {
-		return fmt.Errorf("only %d runs are parked", len(took))
+	for _, id := range ids {
+		run, err := store.Get(ctx, id)
+		if err != nil {
+			return err
+		}
+		if run.Status != checkpoints.Done || run.Seq != 3 {
+			return fmt.Errorf("run %s is %s after %d nodes", id, run.Status, run.Seq)
+		}
 	}
 	slices.Sort(took)
 	a.Wake, a.Worst, a.Resident = took[len(took)/2], took[len(took)-1], resident()
