@@ -62,14 +62,14 @@ type Field struct {
 var sha256Form = regexp.MustCompile(`^[0-9a-f]{64}$`)
 
 // Check tells what is wrong with a value; null is not a value.
-func (f Field) Check(raw json.RawMessage) error {
+func (f *Field) Check(raw json.RawMessage) error {
 	if f.quick(raw) {
 		return nil
 	}
 	return f.check(raw)
 }
 
-func (f Field) check(raw json.RawMessage) error {
+func (f *Field) check(raw json.RawMessage) error {
 	if !json.Valid(raw) || !utf8.Valid(raw) {
 		return fmt.Errorf("is no JSON")
 	}
@@ -104,7 +104,7 @@ func (f Field) check(raw json.RawMessage) error {
 	return nil
 }
 
-func (f Field) checkText(raw json.RawMessage) error {
+func (f *Field) checkText(raw json.RawMessage) error {
 	s, ok := text(raw)
 	if !ok {
 		return fmt.Errorf("must be a text, got %s", short(raw))
@@ -115,7 +115,7 @@ func (f Field) checkText(raw json.RawMessage) error {
 	return nil
 }
 
-func (f Field) checkList(raw json.RawMessage) error {
+func (f *Field) checkList(raw json.RawMessage) error {
 	var items []json.RawMessage
 	if raw[0] != '[' || json.Unmarshal(raw, &items) != nil {
 		return fmt.Errorf("must be a list, got %s", short(raw))
