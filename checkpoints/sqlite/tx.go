@@ -37,9 +37,9 @@ func (s *Store) write(ctx context.Context, fn func(*tx) error) error {
 }
 
 // serve is one shared transaction. The calls' contexts end while they wait,
-// not here; wait bounds the wait for the connection alone.
+// not here; wait bounds the wait for the connection, and for another process
+// that writes, alone.
 func (s *Store) serve(wait context.Context) {
-	ctx := context.Background()
 	s.stmts.prepare(wait)
 	conn, err := s.writes.Conn(wait)
 	if err != nil {
@@ -49,9 +49,11 @@ func (s *Store) serve(wait context.Context) {
 		return
 	}
 	defer conn.Close() //nolint:errcheck // gives it back
-	inner, err := conn.BeginTx(ctx, nil)
+	inner, err := begin(wait, conn)
 	if err != nil {
-		s.group.fail(explain(fmt.Errorf("beginning a transaction: %w", err)))
+		if wait.Err() == nil {
+			s.group.fail(explain(fmt.Errorf("beginning a transaction: %w", err)))
+		}
 		return
 	}
 	ops := s.group.take()
@@ -71,10 +73,29 @@ func (s *Store) serve(wait context.Context) {
 		for i := range errs {
 			errs[i] = cmp.Or(errs[i], err)
 		}
+	} else {
+		s.committed()
 	}
 	for i, o := range ops {
 		o.finish(errs[i])
 	}
+}
+
+// begin begins a transaction, unless wait ends before that: another process may
+// write for as long as the busy timeout. The transaction itself doesn't end
+// with wait.
+func begin(wait context.Context, conn *sql.Conn) (*sql.Tx, error) {
+	if wait.Done() == nil {
+		return conn.BeginTx(wait, nil)
+	}
+	ctx, cancel := context.WithCancelCause(context.Background())
+	stop := context.AfterFunc(wait, func() { cancel(context.Cause(wait)) })
+	inner, err := conn.BeginTx(ctx, nil)
+	if !stop() && err == nil {
+		_ = inner.Rollback() // it may be rolling back already
+		return nil, context.Cause(wait)
+	}
+	return inner, err
 }
 
 // applyAll runs ops one after the other until one takes the transaction with
@@ -102,7 +123,15 @@ func (s *Store) alone(conn *sql.Conn, o *op) error {
 	if err := inner.Commit(); err != nil {
 		return explain(fmt.Errorf("committing: %w", err))
 	}
+	s.committed()
 	return nil
+}
+
+// committed tells of a transaction that stands.
+func (s *Store) committed() {
+	if s.onCommit != nil {
+		s.onCommit(s.commits.Add(1))
+	}
 }
 
 // apply runs an op, inside a savepoint when it shares the transaction, and
