@@ -155,10 +155,24 @@ func (l *loader) checkJoins() {
 		}
 	}
 	for _, n := range l.nodes {
-		if n.Kind == Merge && joined[n.ID] == nil {
+		if n.Kind == Merge && joined[n.ID] == nil && !l.meant(n) {
 			bad(at(n.m.at, n.ID), "name it as the join of one", "no fanout joins in the merge %s", n.ID)
 		}
 	}
+}
+
+// meant says that a fanout which names no merge has branches of this one:
+// that is said of its join already.
+func (l *loader) meant(merge *rawNode) bool {
+	return slices.ContainsFunc(l.nodes, func(n *rawNode) bool {
+		if n.Kind != Fanout {
+			return false
+		}
+		if join := l.ids[n.Join]; join != nil && (join.Kind == Merge || join.Kind == "") {
+			return false
+		}
+		return slices.ContainsFunc(n.Branches, func(id string) bool { return slices.Contains(merge.Of, id) })
+	})
 }
 
 func (l *loader) merges() []string {
@@ -185,6 +199,7 @@ func (l *loader) checkFanouts() {
 			}
 			if b.known && (!b.action.ReadOnly || b.action.Effects) {
 				l.add(b.m.where("uses"), "fanout-writes", "use a subflow for work that writes", "the action %s is not registered as one that only reads, so it can't be a branch", b.Uses)
+				continue // what it writes matters only where it may stay
 			}
 			for _, key := range b.Writes {
 				if other := writer[key]; other != "" {
