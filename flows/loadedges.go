@@ -170,7 +170,7 @@ func (l *loader) checkSet(e *rawEdge) {
 		if err := f.Check(raw); err != nil && raw != nil {
 			hint := ""
 			if f.Type == EnumField {
-				hint = didYouMean(v.Value, f.Values)
+				hint = nearest(v.Value, f.Values) // the error lists them all
 			}
 			l.add(m.where(key), "bad-value", hint, "%s of set %v", key, err)
 		}

@@ -158,11 +158,19 @@ func Codes() map[string]string {
 	}
 }
 
-// didYouMean is a hint that names the nearest known word.
-func didYouMean(word string, known []string) string {
-	switch best := strictyaml.Nearest(word, known); {
-	case best != "":
+// nearest is a hint that names the nearest known word, if any is near.
+func nearest(word string, known []string) string {
+	if best := strictyaml.Nearest(word, known); best != "" {
 		return fmt.Sprintf("did you mean %s?", best)
+	}
+	return ""
+}
+
+// didYouMean is a hint that names the nearest known word, or else all of few.
+func didYouMean(word string, known []string) string {
+	switch hint := nearest(word, known); {
+	case hint != "":
+		return hint
 	case len(known) == 0 || len(known) > 20:
 		return ""
 	default:

@@ -122,3 +122,15 @@ func TestDidYouMean(t *testing.T) {
 		}
 	}
 }
+
+// The words that a field may have are listed once, whether or not one is near.
+func TestAllowedWordsOnce(t *testing.T) {
+	t.Parallel()
+	src := string(readFile(t, "testdata/flows/bad/bad-value.set.yaml"))
+	for word, hint := range map[string]string{"qqqqqq": "", "acepted": "did you mean accepted?"} {
+		_, problems := Load("words.yaml", []byte(strings.Replace(src, "result: nope", "result: "+word, 1)), testRegistry(t))
+		if len(problems) != 1 || problems[0].Hint != hint || strings.Count(problems[0].Msg, "accepted") != 1 {
+			t.Errorf("%s: %v, want one problem with the hint %q", word, problems, hint)
+		}
+	}
+}
