@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"strings"
 	"testing"
+
+	"github.com/google/go-cmp/cmp"
 )
 
 func mustState(t testing.TB, values map[string]any) State {
@@ -162,6 +164,38 @@ func TestGuardRefusals(t *testing.T) {
 		}
 		if problems[0].code != code || problems[0].msg == "" {
 			t.Errorf("%s: %+v, want code %s", src, problems, code)
+		}
+	}
+}
+
+// What people write by habit is refused once, with what to write instead.
+func TestGuardHints(t *testing.T) {
+	t.Parallel()
+	quotes := "a text has quotes: 'bug'"
+	for src, want := range map[string]guardProblem{
+		"state.n = 1":              {"guard-syntax", "= is no comparison", "use == to compare"},
+		"state.kind = 'a == b'":    {"guard-syntax", "= is no comparison", "use == to compare"},
+		"{{state.n}} > 1":          {"guard-syntax", "a guard is an expression, which stands without braces", "write state.n > 1"},
+		"${{ state.n > 1 }}":       {"guard-syntax", "a guard is an expression, which stands without braces", "write state.n > 1"},
+		"${state.flag} == true":    {"guard-syntax", "a guard is an expression, which stands without braces", "write state.flag == true"},
+		"n > 1":                    {"ref-unknown", "n is not known here", "write state.n"},
+		"flag":                     {"ref-unknown", "flag is not known here", "write state.flag"},
+		"knd == 'bug'":             {"ref-unknown", "knd is not known here", "did you mean state.kind?"},
+		"outcom == 'ok'":           {"ref-unknown", "outcom is not known here", "did you mean outcome?"},
+		"state.kind == bug":        {"ref-unknown", "bug is not known here", quotes},
+		"bug != state.kind":        {"ref-unknown", "bug is not known here", quotes},
+		"state.kind in [bug]":      {"ref-unknown", "bug is not known here", quotes},
+		"outcome == failed":        {"ref-unknown", "failed is not known here", "a text has quotes: 'failed'"},
+		"state.flag and true":      {"guard-syntax", "the operator and is refused", "write &&"},
+		"state.flag or true":       {"guard-syntax", "the operator or is refused", "write ||"},
+		"not state.flag":           {"guard-syntax", "the operator not is refused", "write !"},
+		"state.kind == 'x = {{y'":  {"guard-type", "state.kind never has the value it is compared with", "known: bug, feature"},
+		"state.late == '=' || n":   {"ref-unknown", "n is not known here", "write state.n"},
+		"state.kind == \"b\\\"=\"": {"guard-type", "state.kind never has the value it is compared with", "known: bug, feature"},
+	} {
+		_, problems := compileGuard(src, guardFields())
+		if diff := cmp.Diff([]guardProblem{want}, problems, cmp.AllowUnexported(guardProblem{})); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", src, diff)
 		}
 	}
 }

@@ -37,7 +37,7 @@ func (c *guardCheck) parse(src string, config *conf.Config) *parser.Tree {
 	}
 	tree, err := parser.ParseWithConfig(src, config)
 	if err != nil {
-		c.syntax(firstLine(err))
+		c.unparsed(src, firstLine(err))
 		return nil
 	}
 	return tree
@@ -54,7 +54,7 @@ func mayIndex(src string) bool {
 func (c *guardCheck) noIndex(src string) bool {
 	tokens, err := lexer.Lex(file.NewSource(src))
 	if err != nil {
-		c.syntax(firstLine(err))
+		c.unparsed(src, firstLine(err))
 		return false
 	}
 	for i, t := range tokens[1:] {
@@ -77,7 +77,7 @@ func (c *guardCheck) expression(n ast.Node) {
 	case *ast.BoolNode, *ast.StringNode, *ast.IntegerNode:
 	case *ast.IdentifierNode:
 		if n.Value != varResult {
-			c.bad("ref-unknown", didYouMean(n.Value, []string{varResult, "state"}), n.Value+" is not known here")
+			c.unknown(n.Value)
 		}
 	case *ast.MemberNode:
 		c.path(n, false)
@@ -88,7 +88,7 @@ func (c *guardCheck) expression(n ast.Node) {
 			c.expression(n.Node)
 		case n.Operator == "-" && number:
 		default:
-			c.syntax("the operator " + n.Operator + " is refused")
+			c.refused(n.Operator)
 		}
 	case *ast.BinaryNode:
 		c.binary(n)
@@ -103,15 +103,20 @@ func (c *guardCheck) expression(n ast.Node) {
 
 func (c *guardCheck) binary(n *ast.BinaryNode) {
 	if !slices.Contains([]string{"||", "&&", "==", "!=", "<", "<=", ">", ">=", "in"}, n.Operator) {
-		c.syntax("the operator " + n.Operator + " is refused")
+		c.refused(n.Operator)
 		return
 	}
-	c.expression(n.Left)
+	c.operand(n.Left, n.Right)
 	list, isList := n.Right.(*ast.ArrayNode)
 	switch {
 	case n.Operator == "in" && isList:
 		for _, item := range list.Nodes {
-			if !literal(item) {
+			word, isWord := item.(*ast.IdentifierNode)
+			switch {
+			case isWord && slices.Contains(c.wordsOf(n.Left), word.Value):
+				c.bare(word.Value)
+				continue
+			case !literal(item):
 				c.syntax("a list holds literals only")
 				continue
 			}
@@ -132,7 +137,7 @@ func (c *guardCheck) binary(n *ast.BinaryNode) {
 			}
 		}
 	}
-	c.expression(n.Right)
+	c.operand(n.Right, n.Left)
 }
 
 func literal(n ast.Node) bool {
