@@ -125,10 +125,24 @@ func lookUp(path string, s State, run map[string]string) (string, error) {
 		}
 		raw = fields[names[2]]
 	}
-	if t, ok := text(raw); ok {
-		return t, nil
+	return inserted(raw), nil
+}
+
+// inserted is a value as it stands in a text; a list's items with commas
+// between.
+func inserted(raw json.RawMessage) string {
+	var items []json.RawMessage
+	if len(raw) > 0 && raw[0] == '[' && json.Unmarshal(raw, &items) == nil {
+		words := make([]string, len(items))
+		for i, item := range items {
+			words[i] = inserted(item)
+		}
+		return strings.Join(words, ", ")
 	}
-	return string(raw), nil
+	if t, ok := text(raw); ok {
+		return t
+	}
+	return string(raw)
 }
 
 // templates checks every template in a node's `with` and returns the state
@@ -186,8 +200,8 @@ func (l *loader) stateTemplate(p place, path string, names []string) string {
 	case f.Type == ArtifactField && (len(names) != 3 || names[2] != "path" && names[2] != "sha256" && names[2] != "bytes"):
 		l.add(p, "template-form", "write .path, .sha256 or .bytes", "{{%s}} is an artifact", path)
 		return ""
-	case f.Type != ArtifactField && len(names) == 3, f.Type == ListField, f.Type == ObjectField:
-		l.add(p, "template-form", "only texts, numbers, truth values and artifacts' fields can be inserted", "{{%s}} can't be inserted: %s is of type %s", path, f.Key, f.Type)
+	case f.Type != ArtifactField && len(names) == 3, f.Type == ObjectField:
+		l.add(p, "template-form", "only texts, numbers, truth values, lists and artifacts' fields can be inserted", "{{%s}} can't be inserted: %s is of type %s", path, f.Key, f.Type)
 		return ""
 	}
 	return f.Key
