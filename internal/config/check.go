@@ -24,9 +24,9 @@ func (c *checker) config() *Config {
 	cfg := &Config{
 		raw: r, DataDir: c.path(or(r.DataDir, "data")), FlowsDir: c.folder("flows_dir", r.FlowsDir),
 		Workers: c.workers(), Listen: or(r.Server.Listen, "127.0.0.1:8080"),
-		GitHub: c.github(), Repositories: c.repositories(), Labels: c.labels(), Policy: c.policy(),
-		AllowedBots: r.Bots.Allow, Models: c.models(), Limits: c.limits(),
-		Triage: Triage{MinText: c.positive("phases.triage.min_text", r.Phases.Triage.MinText, 30)},
+		GitHub: c.github(), Repositories: c.repositories(), Discover: c.discover(), Labels: c.labels(), Policy: c.policy(),
+		AllowedBots: r.Bots.Allow, Breaker: c.breaker(), Models: c.models(), Limits: c.limits(),
+		Triage: Triage{MinText: c.positive("phases.triage.min_text", r.Phases.Triage.MinText, 30), Outsiders: c.outsiders()},
 		Implement: Implement{
 			MaxFiles:       c.positive("phases.implement.max_files", r.Phases.Implement.MaxFiles, 40),
 			MaxLines:       c.positive("phases.implement.max_lines", r.Phases.Implement.MaxLines, 1500),
@@ -175,8 +175,8 @@ func (c *checker) pemKey(path string, key secret.Value) {
 }
 
 func (c *checker) repositories() []Repository {
-	if len(c.raw.Repositories) == 0 {
-		c.fail("repositories", "list them as `- name: owner/name`", "no repository is named")
+	if len(c.raw.Repositories) == 0 && c.raw.Discover == nil {
+		c.fail("repositories", "list them as `- name: owner/name`, or let `discover` find them", "no repository is named")
 	}
 	var out []Repository
 	seen := map[string]bool{}

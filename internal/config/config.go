@@ -23,10 +23,13 @@ type Config struct {
 	Listen            string
 	GitHub            GitHub
 	Repositories      []Repository
-	Labels            labels.Names
-	Policy            labels.Policy
+	// Discover is nil when only Repositories are served.
+	Discover *Discover
+	Labels   labels.Names
+	Policy   labels.Policy
 	// AllowedBots are account ids.
 	AllowedBots []int64
+	Breaker     Breaker
 	Models      Models
 	Limits      checkpoints.Limits
 	Triage      Triage
@@ -62,6 +65,15 @@ type App struct {
 type Repository struct {
 	Repo  forge.Repo
 	Tests *Tests
+}
+
+// Breaker is when work that comes to nothing is stopped.
+type Breaker struct {
+	// Window is how far back starts are counted, Starts how many of one phase
+	// of an issue may end alike, Comments how many refusals and answers an
+	// issue gets an hour.
+	Window           time.Duration
+	Starts, Comments int
 }
 
 // Tests is how to run a repository's tests; an empty Command is detected.
@@ -105,7 +117,19 @@ type Model struct {
 type Price struct{ Input, Cached, Output int64 }
 
 // Triage is phases.triage.
-type Triage struct{ MinText int }
+type Triage struct {
+	MinText   int
+	Outsiders Outsiders
+}
+
+// Outsiders is phases.triage.outsiders: the look at new issues of people who
+// may not start triage.
+type Outsiders struct {
+	Enabled bool
+	// PerDay is the most looks a day in a repository, Budget bounds each.
+	PerDay int
+	Budget checkpoints.Limit
+}
 
 // Implement is phases.implement.
 type Implement struct {

@@ -59,6 +59,12 @@ func TestShippedFile(t *testing.T) {
 	if diff := cmp.Diff(def.Labels, cfg.Labels); diff != "" {
 		t.Errorf("labels in config.yaml are not the defaults (-default +file):\n%s", diff)
 	}
+	if diff := cmp.Diff(def.Breaker, cfg.Breaker); diff != "" {
+		t.Errorf("breaker in config.yaml is not the default (-default +file):\n%s", diff)
+	}
+	if diff := cmp.Diff(def.Triage, cfg.Triage); diff != "" {
+		t.Errorf("triage in config.yaml is not the default (-default +file):\n%s", diff)
+	}
 	if diff := cmp.Diff(def.Policy, cfg.Policy); diff != "" {
 		t.Errorf("permissions in config.yaml are not the defaults (-default +file):\n%s", diff)
 	}
@@ -90,6 +96,12 @@ func TestProblems(t *testing.T) {
 		{"command that allows all", minimal + "phases: {implement: {commands: [[]]}}\n", "phases.implement.commands[0]: the command is empty"},
 		{"author of two lines", minimal + "git: {name: \"a\\nb\"}\n", "git.name: git takes no empty text, line break"},
 		{"no flows", minimal + "flows_dir: nowhere\n", "flows_dir: there is no folder"},
+		{"nothing to discover", minimal + "discover: {}\n", "discover.allow: no pattern allows anything"},
+		{"pattern of no repository", minimal + "discover: {allow: [acme]}\n", `discover.allow[0]: this pattern matches no owner/name: "acme"`},
+		{"broken repository pattern", minimal + "discover: {allow: [acme/*], deny: [\"acme/[\"]}\n", "discover.deny[0]: this pattern matches no owner/name"},
+		{"no breaker", minimal + "breaker: {starts: 0}\n", "breaker.starts: want a number above 0, got 0"},
+		{"window of no time", minimal + "breaker: {window: -1s}\n", "breaker.window: want a time above 0"},
+		{"no outsiders a day", minimal + "phases: {triage: {outsiders: {per_day: 0}}}\n", "phases.triage.outsiders.per_day: want a number above 0"},
 		{"too many reruns", minimal + "phases: {implement: {tests: {reruns: 6}}}\n", "phases.implement.tests.reruns: want 0 to 5"},
 	}
 	for _, tt := range tests {
@@ -253,4 +265,31 @@ func FuzzParse(f *testing.F) {
 			}
 		}
 	})
+}
+
+func TestDiscover(t *testing.T) {
+	t.Parallel()
+	src := strings.Replace(minimal, "repositories: [{name: acme/widgets}]\n", "discover: {allow: [Acme/*, \"*/docs\"], deny: [acme/old-*]}\n", 1)
+	cfg, err := config.Parse("config.yaml", []byte(src), env)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if cfg.Discover.Every != 10*time.Minute || len(cfg.Repositories) != 0 {
+		t.Errorf("discover = %+v, repositories %v", cfg.Discover, cfg.Repositories)
+	}
+	for name, want := range map[string]bool{
+		"acme/shop": true, "ACME/Shop": true, "acme/old-shop": false, "Acme/OLD-x": false, "bob/docs": true, "bob/shop": false,
+	} {
+		r, err := forge.ParseRepo(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := cfg.Discover.Serves(r); got != want {
+			t.Errorf("%s is served: %v, want %v", name, got, want)
+		}
+	}
+	var none *config.Discover
+	if none.Serves(forge.Repo{Owner: "acme", Name: "shop"}) {
+		t.Error("without discovery something is discovered")
+	}
 }

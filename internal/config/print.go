@@ -47,13 +47,17 @@ func (c *Config) view() map[string]any {
 	for _, p := range labels.Phases() {
 		permissions[string(p)] = c.Policy.Start[p].String()
 	}
-	return map[string]any{
+	v := map[string]any{
 		"data_dir": c.DataDir, "flows_dir": c.FlowsDir, "workers": c.Workers, "server": map[string]any{"listen": c.Listen},
 		"github": gh, "repositories": c.repositoryView(), "labels": c.labelView(), "permissions": permissions,
-		"bots": map[string]any{"allow": c.AllowedBots}, "models": c.modelView(),
+		"bots":    map[string]any{"allow": c.AllowedBots},
+		"breaker": map[string]any{"window": c.Breaker.Window.String(), "starts": c.Breaker.Starts, "comments": c.Breaker.Comments},
+		"models":  c.modelView(),
 		"budgets": map[string]any{"run": limitView(c.Limits.Run), "issue": limitView(c.Limits.Issue), "day": limitView(c.Limits.Day)},
 		"phases": map[string]any{
-			"triage": map[string]any{"min_text": c.Triage.MinText},
+			"triage": map[string]any{"min_text": c.Triage.MinText, "outsiders": map[string]any{
+				"enabled": c.Triage.Outsiders.Enabled, "per_day": c.Triage.Outsiders.PerDay, "budget": limitView(c.Triage.Outsiders.Budget),
+			}},
 			"implement": map[string]any{
 				"max_files": c.Implement.MaxFiles, "max_lines": c.Implement.MaxLines, "protected": c.Implement.Protected,
 				"allow_workflows": c.Implement.AllowWorkflows, "commands": c.Implement.Commands, "tests": testsView(c.Implement.Tests),
@@ -65,6 +69,10 @@ func (c *Config) view() map[string]any {
 		"store":   map[string]any{"synchronous": c.Store.Synchronous},
 		"log":     map[string]any{"level": c.Log.Level, "format": c.Log.Format},
 	}
+	if d := c.Discover; d != nil {
+		v["discover"] = map[string]any{"allow": d.Allow, "deny": d.Deny, "every": d.Every.String()}
+	}
+	return v
 }
 
 func (c *Config) repositoryView() []map[string]any {

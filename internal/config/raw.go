@@ -11,9 +11,11 @@ type Raw struct {
 	Server       RawServer         `json:"server,omitempty" jsonschema:"the HTTP server for webhooks"`
 	GitHub       RawGitHub         `json:"github,omitempty" jsonschema:"how to reach GitHub and as whom"`
 	Repositories []RawRepository   `json:"repositories,omitempty" jsonschema:"the repositories to serve"`
+	Discover     *RawDiscover      `json:"discover,omitempty" jsonschema:"serve what the credential can reach, beside the repositories listed"`
 	Labels       RawLabels         `json:"labels,omitempty" jsonschema:"label names"`
 	Permissions  map[string]string `json:"permissions,omitempty" jsonschema:"least permission for triage, plan, implement, review, approve, stop, lift, answer"`
 	Bots         RawBots           `json:"bots,omitempty" jsonschema:"bots that are listened to"`
+	Breaker      RawBreaker        `json:"breaker,omitempty" jsonschema:"when work that comes to nothing again and again is stopped"`
 	Models       RawModels         `json:"models,omitempty" jsonschema:"model backends and which prompt uses which"`
 	Budgets      RawBudgets        `json:"budgets,omitempty" jsonschema:"spend limits; a number or the word unlimited"`
 	Phases       RawPhases         `json:"phases,omitempty" jsonschema:"settings of the phases"`
@@ -56,6 +58,13 @@ type RawRepository struct {
 	Tests *RawTests `json:"tests,omitempty" jsonschema:"how to run the tests of this repository"`
 }
 
+// RawDiscover is `discover`.
+type RawDiscover struct {
+	Allow []string      `json:"allow" jsonschema:"patterns of owner/name to serve, e.g. acme/*"`
+	Deny  []string      `json:"deny,omitempty" jsonschema:"patterns of owner/name that are never served by discovery"`
+	Every time.Duration `json:"every,omitempty" jsonschema:"time between looks, e.g. 10m"`
+}
+
 // RawTests is `phases.implement.tests` and `repositories[].tests`.
 type RawTests struct {
 	Command           []string      `json:"command,omitempty" jsonschema:"argv of the test command; found by its files when absent"`
@@ -84,6 +93,13 @@ type RawLabels struct {
 // RawBots is `bots`.
 type RawBots struct {
 	Allow []int64 `json:"allow,omitempty" jsonschema:"account ids of bots that may act like people"`
+}
+
+// RawBreaker is `breaker`.
+type RawBreaker struct {
+	Window   time.Duration `json:"window,omitempty" jsonschema:"how far back is counted"`
+	Starts   *int          `json:"starts,omitempty" jsonschema:"starts of one phase of an issue that may end alike before the issue is stopped"`
+	Comments *int          `json:"comments,omitempty" jsonschema:"refusals and answers that an issue gets as comments within an hour"`
 }
 
 // RawModels is `models`.
@@ -142,7 +158,15 @@ type RawPhases struct {
 
 // RawTriage is `phases.triage`.
 type RawTriage struct {
-	MinText *int `json:"min_text,omitempty" jsonschema:"issues with fewer visible characters are asked about before a model is paid"`
+	MinText   *int         `json:"min_text,omitempty" jsonschema:"issues with fewer visible characters are asked about before a model is paid"`
+	Outsiders RawOutsiders `json:"outsiders,omitempty" jsonschema:"a look at new issues of people who may not start triage; it changes nothing but the status comment"`
+}
+
+// RawOutsiders is `phases.triage.outsiders`.
+type RawOutsiders struct {
+	Enabled bool     `json:"enabled,omitempty" jsonschema:"look at them"`
+	PerDay  *int     `json:"per_day,omitempty" jsonschema:"most issues a day in a repository"`
+	Budget  RawLimit `json:"budget,omitempty" jsonschema:"spend limit for one look"`
 }
 
 // RawImplement is `phases.implement`.
