@@ -57,6 +57,7 @@ func Floors() map[string]int {
 		"phases/tree":          21,
 		"phases/status":        21,
 		"phases/delivery":      22,
+		"phases/writer":        22,
 		"phases/phasetest":     24,
 		"internal/flowscript":  25,
 		"internal/flowops":     25,

@@ -17,7 +17,7 @@
 // pr_opened.
 //
 // It must not know GitHub's wire, git, sandboxes, stores or the engine. It
-// imports contracts and phases/{actuators,blob,delivery,gates,issue,markdown,tree}.
+// imports contracts and phases/{actuators,blob,delivery,gates,issue,markdown,tree,writer}.
 package agent
 
 import (

@@ -26,6 +26,7 @@ import (
 	"github.com/pipelinebot/pipelinebot/phases/gates"
 	"github.com/pipelinebot/pipelinebot/phases/phasetest"
 	"github.com/pipelinebot/pipelinebot/phases/tree"
+	"github.com/pipelinebot/pipelinebot/phases/writer"
 )
 
 var _ = flag.Bool("update", false, "rewrite golden files")
@@ -207,7 +208,7 @@ func readers() map[string][]llmtest.Turn {
 func writing(name, text string) []llmtest.Turn {
 	return []llmtest.Turn{
 		llmtest.Call("write_file", map[string]any{"path": name, "content": text}),
-		llmtest.Finish(agent.Report{Summary: "Changed " + name + "; closes #3"}),
+		llmtest.Finish(writer.Report{Summary: "Changed " + name + "; closes #3"}),
 	}
 }
 
@@ -302,7 +303,7 @@ func TestEnds(t *testing.T) {
 		says         string
 	}{
 		{"protected path", writing("secret.txt", "x"), nil, "needs_human", gates.CodeProtected, "secret.txt"},
-		{"nothing changed", []llmtest.Turn{llmtest.Finish(agent.Report{Unfinished: "It is right already."})}, nil, "empty", "empty", "It is right already"},
+		{"nothing changed", []llmtest.Turn{llmtest.Finish(writer.Report{Unfinished: "It is right already."})}, nil, "empty", "empty", "It is right already"},
 		{"same again", slices.Concat(writing("sum.txt", "fail A\n"), writing("sum.txt", "fail A\n")), nil, "no_progress", "no-progress", "exactly the same content"},
 		{"out of scope", slices.Concat(writing("other.txt", "y\n"), writing("other.txt", "y\n")), nil, "no_progress", "no-progress", "exactly the same"},
 		{"lint fails", writing("sum.txt", "better\n"), func(w *world) {

@@ -13,6 +13,7 @@ import (
 	"github.com/pipelinebot/pipelinebot/phases/issue"
 	"github.com/pipelinebot/pipelinebot/phases/markdown"
 	"github.com/pipelinebot/pipelinebot/phases/tree"
+	"github.com/pipelinebot/pipelinebot/phases/writer"
 )
 
 // checkWith tightens the operator's rules.
@@ -58,7 +59,7 @@ func (k kit) check() flows.Action {
 			if err != nil {
 				return flows.Result{}, err
 			}
-			report, err := blob.GetJSON[Report](ctx, c.Artifacts, "report", c.In.Artifact("report_ref"))
+			report, err := writer.LoadReport(ctx, c)
 			if err != nil {
 				return flows.Result{}, err
 			}

@@ -16,6 +16,7 @@ import (
 	"github.com/pipelinebot/pipelinebot/phases/issue"
 	"github.com/pipelinebot/pipelinebot/phases/markdown"
 	"github.com/pipelinebot/pipelinebot/phases/tree"
+	"github.com/pipelinebot/pipelinebot/phases/writer"
 )
 
 // pullWith are texts of the flow's author; what templates put into them is
@@ -128,7 +129,7 @@ func evidence(ctx context.Context, c flows.Call, w workspace.Workspace, untested
 }
 
 func (k kit) pullText(ctx context.Context, c flows.Call, with pullWith, tests gates.Evidence) (forge.NewPull, error) {
-	report, err := blob.GetJSON[Report](ctx, c.Artifacts, "report", c.In.Artifact("report_ref"))
+	report, err := writer.LoadReport(ctx, c)
 	if err != nil {
 		return forge.NewPull{}, err
 	}
@@ -148,7 +149,7 @@ func (k kit) pullText(ctx context.Context, c flows.Call, with pullWith, tests ga
 }
 
 // pullBody is pure; it is golden-tested.
-func pullBody(number int, with pullWith, report Report, tests gates.Evidence, found []gates.Finding, sum tree.Summary) string {
+func pullBody(number int, with pullWith, report writer.Report, tests gates.Evidence, found []gates.Finding, sum tree.Summary) string {
 	var b strings.Builder
 	word := "Refs"
 	if with.Closes {

@@ -13,6 +13,7 @@ import (
 	"github.com/pipelinebot/pipelinebot/phases/issue"
 	"github.com/pipelinebot/pipelinebot/phases/phasetest"
 	"github.com/pipelinebot/pipelinebot/phases/tree"
+	"github.com/pipelinebot/pipelinebot/phases/writer"
 )
 
 // The prompts are versioned: a change of their text is a change of their id.
@@ -65,9 +66,9 @@ func TestPullBody(t *testing.T) {
 	sum := tree.Summary{Files: []workspace.File{{Path: "a.go", Added: 3, Deleted: 1}}}
 	ev := gates.Evidence{Argv: []string{"go", "test"}, Code: gates.Passed, Passed: true, Reason: "3 tests passed", TestsRun: 3, Tree: "abcdef0123456789", Sandbox: "bubblewrap"}
 	found := []gates.Finding{{Code: gates.CodeBinary, Path: "logo.png", Text: "is binary"}}
-	report := Report{Summary: "Bumped it for @ann; fixes #3", Unfinished: "The lock file."}
+	report := writer.Report{Summary: "Bumped it for @ann; fixes #3", Unfinished: "The lock file."}
 	phasetest.Golden(t, "pull.md", pullBody(7, pullWith{Body: "As asked in #{x}, see @team.", Closes: true}, report, ev, found, sum)+
-		"-----\n"+pullBody(7, pullWith{}, Report{}, gates.Evidence{}, nil, sum))
+		"-----\n"+pullBody(7, pullWith{}, writer.Report{}, gates.Evidence{}, nil, sum))
 }
 
 // A `with` that can't be meant is refused when the flow is loaded.

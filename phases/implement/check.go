@@ -13,6 +13,7 @@ import (
 	"github.com/pipelinebot/pipelinebot/phases/markdown"
 	"github.com/pipelinebot/pipelinebot/phases/plandoc"
 	"github.com/pipelinebot/pipelinebot/phases/tree"
+	"github.com/pipelinebot/pipelinebot/phases/writer"
 )
 
 // checkDiff judges the changes before anything of them runs. It reads
@@ -31,7 +32,7 @@ func (p phase) checkDiff() flows.Action {
 			if err != nil {
 				return flows.Result{}, err
 			}
-			report, err := blob.GetJSON[Report](ctx, c.Artifacts, "report", c.In.Artifact("report_ref"))
+			report, err := writer.LoadReport(ctx, c)
 			if err != nil {
 				return flows.Result{}, err
 			}

@@ -2,7 +2,6 @@ package implement
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"strings"
 
@@ -12,29 +11,15 @@ import (
 	"github.com/pipelinebot/pipelinebot/phases/delivery"
 	"github.com/pipelinebot/pipelinebot/phases/gates"
 	"github.com/pipelinebot/pipelinebot/phases/issue"
-	"github.com/pipelinebot/pipelinebot/phases/markdown"
 	"github.com/pipelinebot/pipelinebot/phases/plandoc"
 	"github.com/pipelinebot/pipelinebot/phases/tree"
+	"github.com/pipelinebot/pipelinebot/phases/writer"
 )
-
-// Report is the coder's form. Nothing is decided by it.
-type Report struct {
-	Summary    string `json:"summary" jsonschema:"what was changed, for the pull request"`
-	Unfinished string `json:"unfinished" jsonschema:"what is not done and why, or empty"`
-}
-
-// Check implements the rules that a schema can't say.
-func (r Report) Check() error {
-	if strings.TrimSpace(r.Summary) == "" && strings.TrimSpace(r.Unfinished) == "" {
-		return errors.New("summary is empty")
-	}
-	return nil
-}
 
 // code lets the model change the worktree. It reads issue_ref, plan_ref,
 // findings_ref, work_base, work_ref, problems_ref, evidence_ref, attempt,
 // blocked, test_argv and baseline_ref; it writes work_ref (the patch
-// upon work_base), diff_ref (tree.Summary), report_ref (Report), attempt, and
+// upon work_base), diff_ref (tree.Summary), report_ref (writer.Report), attempt, and
 // clears blocked and passed.
 func (p phase) code() flows.Action {
 	return flows.Action{
@@ -47,45 +32,18 @@ func (p phase) code() flows.Action {
 			if err != nil {
 				return flows.Result{}, err
 			}
-			w, err := p.Trees.Open(ctx, c, tree.At{Base: c.In.Str("work_base"), Patch: c.In.Artifact("work_ref")})
-			if err != nil {
-				return flows.Result{}, err
-			}
-			advice, err := actuators.Instructions(w.Dir())
-			if err != nil {
-				return flows.Result{}, err
-			}
-			request.Sections = append(request.Sections, advice...)
-			allow := p.Allow
-			if argv := c.In.Strings("test_argv"); len(argv) > 0 {
-				allow = append(allow[:len(allow):len(allow)], argv)
-			}
-			report, log, err := actuators.Work[Report](ctx, c, p.Models, request, actuators.Toolbox{
-				Dir: w.Dir(), Runner: p.Runner, Allow: allow, Limits: p.CommandLimits, MaxTurns: p.MaxTurns,
+			w := writer.Writer{Trees: p.Trees, Models: p.Models, Runner: p.Runner, Allow: p.Allow, Limits: p.CommandLimits}
+			res, err := w.Write(ctx, c, writer.Job{
+				At:     tree.At{Base: c.In.Str("work_base"), Patch: c.In.Artifact("work_ref")},
+				Prompt: request, Test: c.In.Strings("test_argv"), MaxTurns: p.MaxTurns,
 			})
-			if r, ended := issue.NoVerdict(err, actuators.Code(err)); ended {
-				return r, nil
+			if err != nil || res.Stop != nil {
+				return res, err
 			}
-			if err != nil {
-				return flows.Result{}, fmt.Errorf("carrying out the plan: %w", err)
-			}
-			saved, err := tree.Save(ctx, c.Artifacts, w)
-			if err != nil {
-				return flows.Result{}, err
-			}
-			a, err := blob.PutJSON(ctx, c.Artifacts, "report", report)
-			if err != nil {
-				return flows.Result{}, err
-			}
-			added, deleted := saved.Lines()
 			n := c.In.Int("attempt") + 1
-			return flows.Result{
-				Delta: flows.Delta{
-					"work_ref": saved.Patch, "diff_ref": saved.Diff, "report_ref": a,
-					"attempt": n, "blocked": false, "passed": false,
-				},
-				Note: fmt.Sprintf("attempt %d: %s, +%d -%d lines, %s", n, markdown.Count(len(saved.Files), "file"), added, deleted, markdown.Count(log.Turns, "turn")),
-			}, nil
+			res.Delta["attempt"], res.Delta["blocked"], res.Delta["passed"] = n, false, false
+			res.Note = fmt.Sprintf("attempt %d: %s", n, res.Note)
+			return res, nil
 		}),
 	}
 }

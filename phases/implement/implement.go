@@ -4,7 +4,7 @@
 // is in flow.yaml; this package holds its actions and prompts.
 //
 // It must not know GitHub's wire, git, sandboxes, stores or the engine. It
-// imports contracts and phases/{actuators,blob,delivery,gates,issue,markdown,plandoc,tree}.
+// imports contracts and phases/{actuators,blob,delivery,gates,issue,markdown,plandoc,tree,writer}.
 package implement
 
 import (

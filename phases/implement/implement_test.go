@@ -28,6 +28,7 @@ import (
 	"github.com/pipelinebot/pipelinebot/phases/phasetest"
 	"github.com/pipelinebot/pipelinebot/phases/plandoc"
 	"github.com/pipelinebot/pipelinebot/phases/tree"
+	"github.com/pipelinebot/pipelinebot/phases/writer"
 )
 
 const prompt = "implement/code@1"
@@ -122,7 +123,7 @@ func attempt(failing ...string) []llmtest.Turn {
 func writing(name, text string) []llmtest.Turn {
 	return []llmtest.Turn{
 		llmtest.Call("write_file", map[string]any{"path": name, "content": text}),
-		llmtest.Finish(implement.Report{Summary: "Changed " + name}),
+		llmtest.Finish(writer.Report{Summary: "Changed " + name}),
 	}
 }
 
@@ -240,7 +241,7 @@ func TestDiffChecks(t *testing.T) {
 		result, code string
 		wip          bool
 	}{
-		{"nothing", []llmtest.Turn{llmtest.Finish(implement.Report{Unfinished: "it is right as it is"})}, implement.Settings{}, "empty", "empty", false},
+		{"nothing", []llmtest.Turn{llmtest.Finish(writer.Report{Unfinished: "it is right as it is"})}, implement.Settings{}, "empty", "empty", false},
 		{"workflow", writing(".github/workflows/ci.yml", "on: push\n"), implement.Settings{}, "needs_human", "workflow-file", false},
 		{"protected", writing("CODEOWNERS", "* @me\n"), implement.Settings{Rules: gates.Rules{Protected: []string{"CODEOWNERS"}}}, "needs_human", "protected-path", false},
 		{"too big", writing("sum.txt", strings.Repeat("line\n", 50)), implement.Settings{Rules: gates.Rules{MaxLines: 10}}, "needs_human", "too-big", true},
@@ -268,7 +269,7 @@ func TestOutOfScopeIsSentBack(t *testing.T) {
 		[]llmtest.Turn{
 			llmtest.Call("write_file", map[string]any{"path": "other.txt", "content": "x\n"}),
 			llmtest.Call("write_file", map[string]any{"path": "sum.txt", "content": "better\n"}),
-			llmtest.Finish(implement.Report{Summary: "Only the plan"}),
+			llmtest.Finish(writer.Report{Summary: "Only the plan"}),
 		})...)
 	out, _ := w.run()
 	expect(t, out, "pr_opened", "")
@@ -391,7 +392,7 @@ func TestHaltSavesWorkInFlight(t *testing.T) {
 	started := make(chan struct{})
 	w := newWorld(t, implement.Settings{},
 		llmtest.Call("write_file", map[string]any{"path": "sum.txt", "content": "half done\n"}), llmtest.Block(started),
-		llmtest.Finish(implement.Report{Summary: "From the checkpoint"}))
+		llmtest.Finish(writer.Report{Summary: "From the checkpoint"}))
 	ctx, cancel := context.WithCancelCause(t.Context())
 	go func() {
 		<-started
