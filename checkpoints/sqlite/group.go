@@ -40,8 +40,8 @@ const most = 256
 // works alone shouldn't wait for a change of threads. It serves one batch; what
 // has come meanwhile is another goroutine's.
 //
-// serve gives up waiting for the connection with the context it is given. An
-// op whose ctx ends while it waits is taken back, and nothing was changed; a
+// serve gives up waiting for its transaction to begin with the context it is
+// given. An op whose ctx ends while it waits is taken back, and nothing was changed; a
 // transaction that has begun is brought to its end.
 func (g *group) do(ctx context.Context, fn func(*tx) error, serve func(context.Context)) error {
 	o := &op{ctx: context.WithoutCancel(ctx), fn: fn, done: make(chan struct{})}

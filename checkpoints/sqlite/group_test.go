@@ -194,16 +194,27 @@ func TestBrokenSharedTransaction(t *testing.T) {
 }
 
 // A call whose context ends while it waits changes nothing, whether it leads
-// or follows; the others go on.
+// or follows, be it for the connection or for another process that writes; the
+// others go on.
 func TestContextsOfWaitingCalls(t *testing.T) {
 	t.Parallel()
-	for _, quits := range []int{0, 1, 2} {
-		t.Run(fmt.Sprint("call ", quits), func(t *testing.T) {
+	for i := range 6 {
+		quits, byOther := i%3, i >= 3
+		t.Run(fmt.Sprintf("call %d, other process %t", quits, byOther), func(t *testing.T) {
 			t.Parallel()
 			s := openStore(t)
 			why := errors.New("shutting down")
 			ctx, cancel := context.WithCancelCause(t.Context())
-			holder, err := s.writes.BeginTx(t.Context(), nil)
+			held := s.writes
+			if byOther {
+				other, err := Open(t.Context(), Options{Path: s.Path(), Mode: Shared})
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer other.Close()
+				held = other.writes
+			}
+			holder, err := held.BeginTx(t.Context(), nil)
 			if err != nil {
 				t.Fatal(err)
 			}
