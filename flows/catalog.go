@@ -174,11 +174,18 @@ func newEntry(source, file string, src []byte) Entry {
 
 // nameIn finds the name in a file that is otherwise refused.
 func nameIn(src []byte) string {
-	var doc yaml.Node
-	if len(src) > maxFile || yaml.Unmarshal(src, &doc) != nil || len(doc.Content) == 0 {
+	if len(src) > maxFile {
 		return ""
 	}
-	top, ok := (&reader{}).mapping(doc.Content[0], "", "", nil)
+	root := parsePlain(src)
+	if root == nil {
+		var doc yaml.Node
+		if yaml.Unmarshal(src, &doc) != nil || len(doc.Content) == 0 {
+			return ""
+		}
+		root = doc.Content[0]
+	}
+	top, ok := (&reader{}).mapping(root, "", "", nil)
 	if n := top.value("name"); ok && n != nil && nameForm.MatchString(n.Value) {
 		return n.Value
 	}
