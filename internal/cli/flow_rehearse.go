@@ -39,7 +39,7 @@ func (s *flowShell) rehearseCommand() *cobra.Command {
 			case s.json:
 				s.emit(rep)
 			default:
-				fmt.Fprintln(s.Out, rep)
+				fmt.Fprint(s.Out, rep)
 			}
 			if wrong != nil {
 				return &exitError{ExitUsage, wrong}

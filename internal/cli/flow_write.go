@@ -89,8 +89,11 @@ func (s *flowShell) write(name string, src []byte, force bool) error {
 		return err
 	}
 	present := dir
-	if _, err := os.Stat(dir); errors.Is(err, fs.ErrNotExist) {
+	switch fi, err := os.Stat(dir); {
+	case errors.Is(err, fs.ErrNotExist):
 		present = "" // nothing to read yet
+	case err == nil && !fi.IsDir():
+		return usage("%s is no folder: flows can't be written there", dir)
 	}
 	reg, err := app.Registry()
 	if err != nil {

@@ -28,10 +28,16 @@ func took(d time.Duration) time.Duration { return d.Round(time.Millisecond) }
 // moment is a time for people, in their zone.
 func moment(t time.Time) string { return t.Local().Format(time.DateTime) }
 
+// oneLine is a text's first line, however long.
+func oneLine(s string) string {
+	line, _, _ := strings.Cut(s, "\n")
+	return line
+}
+
 // firstLine shortens a note to what fits behind a table.
 func firstLine(s string) string {
 	const most = 90
-	line, _, _ := strings.Cut(s, "\n")
+	line := oneLine(s)
 	if r := []rune(line); len(r) > most {
 		line = string(r[:most]) + "…"
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/pipelinebot/pipelinebot/internal/app"
 	"github.com/pipelinebot/pipelinebot/internal/config"
 	"github.com/pipelinebot/pipelinebot/internal/forge"
+	"github.com/pipelinebot/pipelinebot/phases/markdown"
 )
 
 func (s *shell) runsCommand() *cobra.Command {
@@ -29,10 +30,10 @@ func (s *shell) runsListCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use: "list", Short: "List runs, newest first", Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
-			f := checkpoints.Filter{Limit: limit}
 			if limit < 1 {
 				return usage("--limit %d: want 1 or more", limit)
 			}
+			f := checkpoints.Filter{Limit: max(limit, limit+1)} // one more tells whether there are more
 			if repo != "" {
 				only, err := forge.ParseRepo(repo)
 				if err != nil {
@@ -52,7 +53,11 @@ func (s *shell) runsListCommand() *cobra.Command {
 				if err != nil {
 					return fmt.Errorf("listing the runs: %w", err)
 				}
-				return s.printRuns(runs)
+				if err := s.printRuns(runs[:min(limit, len(runs))]); err != nil || len(runs) <= limit {
+					return err
+				}
+				s.cut("only the newest %s; --limit shows more", markdown.Count(limit, "run"))
+				return nil
 			})
 		},
 	}
@@ -60,6 +65,12 @@ func (s *shell) runsListCommand() *cobra.Command {
 	c.Flags().StringVar(&parent, "parent", "", "only the children of this run")
 	c.Flags().IntVar(&limit, "limit", 50, "most runs to show")
 	return c
+}
+
+// cut says that a list was cut, beside the list, so that what is piped on is
+// the list alone.
+func (s *shell) cut(format string, args ...any) {
+	fmt.Fprintf(s.Err, "pipelinebot: "+format+"\n", args...)
 }
 
 // withReader opens the store to read; no credential is needed for that.

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"io"
 	"slices"
 	"strings"
 	"time"
@@ -19,7 +20,8 @@ import (
 )
 
 func (s *shell) runsAuditCommand() *cobra.Command {
-	return &cobra.Command{
+	var limit int
+	c := &cobra.Command{
 		Use: "audit [RUN]", Short: "Say whether a run can be resumed, and what operators did", Args: cobra.MaximumNArgs(1),
 		Long: "Without RUN audit lists what operators asked for lately, with what came of it, and\n" +
 			"what was pruned. With RUN it compares what a run has frozen with this program and these flows: frozen,\n" +
@@ -27,25 +29,34 @@ func (s *shell) runsAuditCommand() *cobra.Command {
 			"rebuild or refuse. Nothing is changed.\n\n" +
 			"Exit codes: 0 it can be resumed as it is, 1 it cannot.",
 		RunE: func(c *cobra.Command, args []string) error {
+			if limit < 1 {
+				return usage("--limit %d: want 1 or more", limit)
+			}
 			if len(args) == 0 {
-				return s.withReader(c.Context(), func(r app.Reader, _ *config.Config) error { return s.acts(c.Context(), r) })
+				return s.withReader(c.Context(), func(r app.Reader, _ *config.Config) error { return s.acts(c.Context(), r, limit) })
 			}
 			return s.withDesk(c.Context(), args[0], app.OpenAudit, func(d *app.Desk, run checkpoints.Run) error {
 				return s.audit(c.Context(), d, run)
 			})
 		},
 	}
+	c.Flags().IntVar(&limit, "limit", 100, "without RUN, how many to show")
+	return c
 }
 
 // lookedThrough is how many rows of the inbox are searched for what operators
 // did.
 const lookedThrough = 10_000
 
-// acts prints what operators did, oldest first.
-func (s *shell) acts(ctx context.Context, r app.Reader) error {
+// acts prints what operators did lately, oldest first.
+func (s *shell) acts(ctx context.Context, r app.Reader, limit int) error {
 	acts, err := app.Acts(ctx, r, lookedThrough)
 	if err != nil {
 		return err
+	}
+	if more := len(acts) - limit; more > 0 {
+		acts = acts[:limit]
+		defer s.cut("and %d before that; --limit shows more", more)
 	}
 	for _, a := range slices.Backward(acts) {
 		if s.json {
@@ -55,7 +66,7 @@ func (s *shell) acts(ctx context.Context, r app.Reader) error {
 		about := cmp.Or(strings.TrimSpace(a.Issue+" "+a.Run), "the store")
 		fmt.Fprintf(s.Out, "%s  %s: %s, %s: %s", moment(a.At), orDash(a.By), a.What, about, cmp.Or(a.Decision, "not decided yet"))
 		if a.Why != "" {
-			fmt.Fprintf(s.Out, " (%s)", firstLine(a.Why))
+			fmt.Fprintf(s.Out, " (%s)", oneLine(a.Why))
 		}
 		fmt.Fprintln(s.Out)
 	}
@@ -74,26 +85,36 @@ func (s *shell) audit(ctx context.Context, d *app.Desk, run checkpoints.Run) err
 	if err != nil {
 		return fmt.Errorf("reading the audit of run %s: %w", run.ID, err)
 	}
+	ways := []string{}
+	if a.Action != engine.Resume {
+		ways = advice(run, a, fits(d, run))
+	}
 	if s.json {
 		s.emit(map[string]any{
 			"run": run.ID, "status": run.Status, "snapshot": a.Snapshot, "coverage": a.Coverage, "action": a.Action,
-			"reasons": listed(a.Reasons), "operators": auditViews(lines),
+			"reasons": listed(a.Reasons), "advice": ways, "operators": auditViews(lines),
 		})
 	} else {
-		mean := meanings()
-		fmt.Fprintf(s.Out, "run       %s (%s)\n", run.ID, run.Status)
-		for _, row := range [][2]string{{"snapshot", a.Snapshot}, {"coverage", a.Coverage}, {"action", a.Action}} {
-			fmt.Fprintf(s.Out, "%-9s %s: %s\n", row[0], row[1], mean[row[1]])
-		}
-		for _, reason := range a.Reasons {
-			fmt.Fprintf(s.Out, "  %s\n", reason)
-		}
+		s.printAudit(run, a, ways)
 		s.printAudits(lines)
 	}
 	if a.Action != engine.Resume {
-		return said("run %s: %s", run.ID, advice(run, a, fits(d, run)))
+		return said("run %s can't be resumed as it is", run.ID)
 	}
 	return nil
+}
+
+func (s *shell) printAudit(run checkpoints.Run, a engine.Audit, ways []string) {
+	mean := meanings()
+	if run.Status.Final() {
+		mean[engine.Resume] = "nothing stands in the way, but it is over; `pipelinebot runs fork` begins at a node of it"
+	}
+	fmt.Fprintf(s.Out, "run       %s (%s)\n", run.ID, run.Status)
+	for _, row := range [][2]string{{"snapshot", a.Snapshot}, {"coverage", a.Coverage}, {"action", a.Action}} {
+		fmt.Fprintf(s.Out, "%-9s %s: %s\n", row[0], row[1], mean[row[1]])
+	}
+	printListed(s.Out, "because", a.Reasons)
+	printListed(s.Out, "do", ways)
 }
 
 // fits reports that this program can walk the frozen flow of a run, be it
@@ -103,22 +124,34 @@ func fits(d *app.Desk, run checkpoints.Run) bool {
 	return err == nil
 }
 
-// advice is the way out for a run that can't be resumed as it is.
-func advice(run checkpoints.Run, a engine.Audit, fits bool) string {
+// printListed prints texts below each other, the first beside a name.
+func printListed(w io.Writer, name string, all []string) {
+	for _, text := range all {
+		fmt.Fprintf(w, "%-9s %s\n", name, text)
+		name = ""
+	}
+}
+
+// advice is the ways out for a run that can't be resumed as it is.
+func advice(run checkpoints.Run, a engine.Audit, fits bool) []string {
 	again := fmt.Sprintf("start the phase %s again, with its label on the issue", run.Phase)
 	if run.Parent != "" {
 		again = fmt.Sprintf("`pipelinebot runs audit %s` looks at the run that started it", run.Parent)
 	}
+	cancel := fmt.Sprintf("`pipelinebot runs cancel %s` ends it, its work saved; then %s", run.ID, again)
 	hopeless := a.Action == engine.Refuse || a.Snapshot == engine.Missing || !fits
 	switch {
 	case run.Status.Final() && (hopeless || len(run.Initial) == 0):
-		return "nothing can be built on it; " + again
+		return []string{"nothing can be built on it; " + again}
 	case run.Status.Final():
-		return fmt.Sprintf("`pipelinebot runs fork %s --from NODE` begins at a node of it, with the actions of this program", run.ID)
+		return []string{fmt.Sprintf("`pipelinebot runs fork %s --from NODE` begins at a node of it, with the actions of this program", run.ID)}
 	case hopeless:
-		return fmt.Sprintf("this program can't go on with it: `pipelinebot runs cancel %s` ends it, its work saved; then %s", run.ID, again)
+		return []string{"this program can't go on with it: " + cancel}
 	}
-	return fmt.Sprintf("`pipelinebot runs resume %[1]s --accept-drift` goes on with its frozen flow and the actions of this program; or `pipelinebot runs cancel %[1]s` ends it, its work saved; then %[2]s", run.ID, again)
+	return []string{
+		fmt.Sprintf("`pipelinebot runs resume %s --accept-drift` goes on with its frozen flow and the actions of this program", run.ID),
+		"or " + cancel,
+	}
 }
 
 // meanings are the words of an audit for people.
@@ -147,7 +180,7 @@ func (s *shell) runsPruneCommand() *cobra.Command {
 			"stays on record, and so do the definitions of flows.",
 		RunE: func(c *cobra.Command, _ []string) error {
 			if age < 0 || keep < 0 {
-				return usage("--older-than and --keep cannot be below 0")
+				return usage("--older-than and --keep must not be below 0")
 			}
 			cfg, err := config.LoadWithoutSecrets(s.config)
 			if err != nil {

@@ -28,7 +28,7 @@ func TestAdvice(t *testing.T) {
 		"over, of no known start":   {checkpoints.Run{Status: checkpoints.Failed}, engine.Audit{Snapshot: engine.Drifted, Action: engine.Rebuild}, true, "again, with its label"},
 		"over, and does not fit":    {checkpoints.Run{Status: checkpoints.Failed, Initial: start}, engine.Audit{Snapshot: engine.Drifted, Action: engine.Rebuild}, false, "again, with its label"},
 	} {
-		if got := advice(c.run, c.a, c.fits); !strings.Contains(got, c.want) {
+		if got := strings.Join(advice(c.run, c.a, c.fits), "; "); !strings.Contains(got, c.want) {
 			t.Errorf("%s: %q does not tell of %q", name, got, c.want)
 		}
 	}

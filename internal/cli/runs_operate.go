@@ -103,9 +103,9 @@ func (s *shell) checkDrift(ctx context.Context, d *app.Desk, run checkpoints.Run
 	case a.Action == engine.Resume:
 		return nil
 	case a.Action == engine.Refuse || a.Snapshot == engine.Missing || !fits(d, run):
-		return said("run %s cannot be resumed: %s; %s", run.ID, reasons, advice(run, a, fits(d, run)))
+		return said("run %s cannot be resumed: %s; %s", run.ID, reasons, strings.Join(advice(run, a, false), "; "))
 	case !accept:
-		return said("run %s has drifted: %s; %s", run.ID, reasons, advice(run, a, true))
+		return said("run %[1]s has drifted: %[2]s; --accept-drift goes on with its frozen flow all the same, `pipelinebot runs audit %[1]s` tells of other ways", run.ID, reasons)
 	case run.Status == checkpoints.Running || run.Status == checkpoints.Ending:
 		return &exitError{ExitBusy, fmt.Errorf("run %s is at work", run.ID)}
 	}
@@ -221,7 +221,11 @@ func (s *shell) runsAnswerCommand(use string, yes bool) *cobra.Command {
 					s.emit(map[string]any{"run": asked.ID, "node": asked.Next, "answer": use, "by": app.Operator()})
 					return nil
 				}
-				fmt.Fprintf(s.Out, "%s: run %s, %s; it goes on with a running `pipelinebot serve`\n", use, asked.ID, asked.Wait.Why)
+				answered := "approved"
+				if !yes {
+					answered = "denied"
+				}
+				fmt.Fprintf(s.Out, "%s: run %s, which asked: %s\na running `pipelinebot serve` goes on with it\n", answered, asked.ID, asked.Wait.Why)
 				return nil
 			})
 		},

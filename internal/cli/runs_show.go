@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"strings"
@@ -49,11 +50,15 @@ func runView(r checkpoints.Run) map[string]any {
 	return v
 }
 
+// maxChildren is how many children are shown.
+const maxChildren = 100
+
 // shown is all that is known of a run.
 type shown struct {
 	history  []checkpoints.NodeRecord
 	branches []checkpoints.BranchRecord
 	children []checkpoints.Run
+	more     bool // there are more children
 	audits   []checkpoints.AuditLine
 	skipped  []skip
 }
@@ -81,6 +86,7 @@ func (s *shell) showRun(ctx context.Context, d *app.Desk, run checkpoints.Run, w
 			v["skipped"] = listed(all.skipped)
 		}
 		s.emit(v)
+		s.cutChildren(run, all)
 		return nil
 	}
 	s.printRun(run)
@@ -100,7 +106,15 @@ func (s *shell) showRun(ctx context.Context, d *app.Desk, run checkpoints.Run, w
 		}
 	}
 	s.printAudits(all.audits)
+	s.cutChildren(run, all)
 	return nil
+}
+
+// cutChildren says that not all children are shown.
+func (s *shell) cutChildren(run checkpoints.Run, all shown) {
+	if all.more {
+		s.cut("only the newest %d children; `pipelinebot runs list --parent %s --limit N` shows more", maxChildren, run.ID)
+	}
 }
 
 // listed is a list that JSON shows as one, also when it is empty.
@@ -118,8 +132,11 @@ func gather(ctx context.Context, d *app.Desk, run checkpoints.Run, why bool) (al
 	if all.branches, err = d.Branches(ctx, run.ID); err != nil {
 		return all, fmt.Errorf("reading the branches of run %s: %w", run.ID, err)
 	}
-	if all.children, err = d.List(ctx, checkpoints.Filter{Parent: run.ID, Limit: 1000}); err != nil {
+	if all.children, err = d.List(ctx, checkpoints.Filter{Parent: run.ID, Limit: maxChildren + 1}); err != nil {
 		return all, fmt.Errorf("reading the children of run %s: %w", run.ID, err)
+	}
+	if all.more = len(all.children) > maxChildren; all.more {
+		all.children = all.children[:maxChildren]
 	}
 	if all.audits, err = d.Audits(ctx, run.ID); err != nil {
 		return all, fmt.Errorf("reading the audit of run %s: %w", run.ID, err)
@@ -155,7 +172,7 @@ func (s *shell) printAudits(lines []checkpoints.AuditLine) {
 	for _, a := range lines {
 		fmt.Fprintf(s.Out, "  %s  %s: %s", moment(a.At), a.By, a.What)
 		if a.Why != "" {
-			fmt.Fprintf(s.Out, " (%s)", firstLine(a.Why))
+			fmt.Fprintf(s.Out, " (%s)", oneLine(a.Why))
 		}
 		fmt.Fprintln(s.Out)
 	}
@@ -185,8 +202,11 @@ func (s *shell) printRun(run checkpoints.Run) {
 	if w := run.Wait; w != nil && run.Status == checkpoints.Waiting {
 		line("waits", "%s", waiting(*w))
 	}
-	if run.Result != "" || run.Reason != "" {
+	switch {
+	case run.Result != "":
 		line("result", "%s", ending(run))
+	case run.Code != "" || run.Reason != "":
+		line("reason", "%s", ending(run))
 	}
 	fmt.Fprintf(s.Out, "cost     %s, %s, %s, %s\n\n", dollars(run.Spent.MicroUSD), markdown.Count(int(run.Spent.Tokens()), "token"),
 		markdown.Count(int(run.Spent.ModelCalls), "model call"), markdown.Count(int(run.Spent.ToolCalls), "tool call"))
@@ -209,32 +229,59 @@ func waiting(w checkpoints.Wait) string {
 
 // ending says how a run ended, or why it is halted.
 func ending(run checkpoints.Run) string {
-	text := orDash(run.Result)
-	if run.Code != "" {
+	text := run.Result
+	switch {
+	case text == "":
+		text = run.Code
+	case run.Code != "" && run.Code != text:
 		text += " (" + run.Code + ")"
 	}
-	if run.Reason != "" {
+	switch {
+	case text == "":
+		return orDash(run.Reason)
+	case run.Reason != "":
 		text += ": " + run.Reason
 	}
 	return text
 }
 
+// printHistory prints a table of nodes. What explains one stands below its
+// row, outside the table, so that it does not widen the columns.
 func (s *shell) printHistory(all shown, why bool) error {
-	w := tabwriter.NewWriter(s.Out, 0, 4, 2, ' ', 0)
+	if len(all.history) == 0 {
+		fmt.Fprintln(s.Out, "no node is completed yet")
+	}
+	var table bytes.Buffer
+	w := tabwriter.NewWriter(&table, 0, 4, 2, ' ', 0)
 	fmt.Fprintln(w, "SEQ\tNODE\tKIND\tVISIT\tOUTCOME\tNEXT\tTOOK\tCOST\tNOTE")
+	below := map[int]string{} // by row
+	rows := 1
 	for _, n := range all.history {
 		for _, b := range all.branches {
 			if b.Fanout == n.Node && b.Visit == n.Visit {
 				fmt.Fprintf(w, "\t  %s\tbranch\t%d\t%s\t\t%s\t%s\t%s\n", b.Branch, b.Visit, b.Outcome, took(b.Took), dollars(b.Usage.MicroUSD), firstLine(b.Note))
+				rows++
 			}
 		}
 		fmt.Fprintf(w, "%d\t%s\t%s\t%d\t%s\t%s\t%s\t%s\t%s\n", n.Seq, n.Node, n.Kind, n.Visit, n.Outcome, orDash(n.Next),
 			took(n.Took), dollars(n.Usage.MicroUSD), firstLine(n.Note))
 		if why && len(n.Guards) > 0 {
-			fmt.Fprintf(w, "\t  %s\n", guards(n.Guards))
+			below[rows] = guards(n.Guards)
 		}
+		rows++
 	}
-	return w.Flush()
+	if err := w.Flush(); err != nil || rows == 1 {
+		return err
+	}
+	row := 0
+	for line := range strings.Lines(table.String()) {
+		fmt.Fprintln(s.Out, strings.TrimRight(line, " \n"))
+		if text := below[row]; text != "" {
+			fmt.Fprintf(s.Out, "       %s\n", text)
+		}
+		row++
+	}
+	return nil
 }
 
 // guards says what every edge that was looked at came to.
@@ -243,7 +290,7 @@ func guards(looked []checkpoints.Guard) string {
 	for _, g := range looked {
 		text := "→ " + g.To
 		if g.When != "" {
-			text += fmt.Sprintf(" when %s is %v", g.When, g.Taken)
+			text += fmt.Sprintf(" when %s, which is %v", g.When, g.Taken)
 		}
 		if g.Taken {
 			text += " (taken)"

@@ -15,7 +15,7 @@ import (
 )
 
 // ErrNothing means that a run has completed nothing that could be adopted.
-var ErrNothing = errors.New("flowops: the run has completed no node")
+var ErrNothing = errors.New("it has completed no node that could be adopted")
 
 var nameForm = regexp.MustCompile(`^[a-z][a-z0-9-]{0,63}$`)
 

@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 
 	"go.yaml.in/yaml/v3"
 )
@@ -48,11 +50,11 @@ func written(top *yaml.Node) ([]byte, error) {
 }
 
 // restyle turns JSON into the YAML that people write: blocks, but short
-// mappings deep inside on one line.
+// mappings deep inside on one line, and quotes only where they must be.
 func restyle(n *yaml.Node, depth int) {
 	if n.Kind == yaml.ScalarNode {
 		if n.Tag == "!!str" {
-			n.Style = 0 // quoted only where it must be
+			n.Style = 0
 		}
 		return
 	}
@@ -60,7 +62,15 @@ func restyle(n *yaml.Node, depth int) {
 	if depth > 2 {
 		n.Style = yaml.FlowStyle
 	}
-	for _, c := range n.Content {
+	for i, c := range n.Content {
 		restyle(c, depth+1)
+		if isKey := n.Kind == yaml.MappingNode && i%2 == 0; !isKey && alsoTruth(c) {
+			c.Style = yaml.DoubleQuotedStyle
+		}
 	}
+}
+
+// alsoTruth is a text that some readers of YAML take for a truth value.
+func alsoTruth(n *yaml.Node) bool {
+	return n.Tag == "!!str" && slices.Contains([]string{"yes", "no", "on", "off", "y", "n"}, strings.ToLower(n.Value))
 }
