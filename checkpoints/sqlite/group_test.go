@@ -20,7 +20,13 @@ import (
 
 func openStore(t *testing.T) *Store {
 	t.Helper()
-	s, err := Open(t.Context(), Options{Path: filepath.Join(t.TempDir(), "runs.db"), Synchronous: Normal})
+	return openBusy(t, 0)
+}
+
+// openBusy opens a store that waits for other processes as long as it is told.
+func openBusy(t *testing.T, busy time.Duration) *Store {
+	t.Helper()
+	s, err := Open(t.Context(), Options{Path: filepath.Join(t.TempDir(), "runs.db"), Synchronous: Normal, Busy: busy})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -202,7 +208,7 @@ func TestContextsOfWaitingCalls(t *testing.T) {
 		quits, byOther := i%3, i >= 3
 		t.Run(fmt.Sprintf("call %d, other process %t", quits, byOther), func(t *testing.T) {
 			t.Parallel()
-			s := openStore(t)
+			s := openBusy(t, time.Hour)
 			why := errors.New("shutting down")
 			ctx, cancel := context.WithCancelCause(t.Context())
 			held := s.writes
@@ -219,17 +225,27 @@ func TestContextsOfWaitingCalls(t *testing.T) {
 				t.Fatal(err)
 			}
 			errs := make([]error, 3)
-			var quit, wg sync.WaitGroup
+			quit := make(chan struct{})
+			var wg sync.WaitGroup
 			for i := range 3 {
-				group, ctxOf := &wg, t.Context()
+				ctxOf := t.Context()
 				if i == quits {
-					group, ctxOf = &quit, ctx
+					ctxOf = ctx
 				}
-				group.Go(func() { errs[i] = s.SetCursor(ctxOf, fmt.Sprint(i), "1") })
+				wg.Go(func() {
+					errs[i] = s.SetCursor(ctxOf, fmt.Sprint(i), "1")
+					if i == quits {
+						close(quit)
+					}
+				})
 				s.waitFor(t, i+1)
 			}
 			cancel(why)
-			quit.Wait() // though nobody else can have moved
+			select {
+			case <-quit: // though nobody else can have moved
+			case <-time.After(20 * time.Second):
+				t.Fatal("the call waits on, though its context has ended")
+			}
 			s.waitFor(t, 2)
 			if err := holder.Rollback(); err != nil {
 				t.Fatal(err)
