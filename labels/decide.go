@@ -69,3 +69,8 @@ func planning(in Input) bool { return open(in) && in.Run.Phase == Plan }
 func awaits(in Input, kind string) bool {
 	return in.Run != nil && in.Run.Status == "waiting" && in.Run.Awaits == kind
 }
+
+// shown reports that a plan waits which people can see.
+func shown(m Machine, in Input) bool {
+	return awaits(in, "approval") || planning(in) && Has(in.Issue.Labels, m.Names.AwaitingApproval)
+}

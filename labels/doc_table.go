@@ -18,6 +18,13 @@ func Document() string {
 	for _, r := range Rules() {
 		fmt.Fprintf(&b, "| %s | %s | %s |\n", r.Name, r.When, r.Then)
 	}
+	b.WriteString("\n## Commands\n\nA line of a comment that begins with `/pipeline`, outside code and quotes; the first one counts. ")
+	b.WriteString("It counts when the comment is written: a command, or an answer, that is edited into a comment does nothing. ")
+	b.WriteString("Who may not is told so; refusals and answers of an issue are bounded (`breaker.comments` an hour), and so are `status` and `help` (4 an hour).\n\n")
+	b.WriteString("| command | does | who may |\n|---|---|---|\n")
+	for _, v := range verbs() {
+		fmt.Fprintf(&b, "| %s | %s | %s |\n", v.usage(), v.does, v.who)
+	}
 	b.WriteString("\n## How a phase ends\n\nA result that is not listed goes to a person (`" + n.NeedsHuman + "`).\n\n")
 	b.WriteString("| phase | result | label afterwards | next phase | why |\n|---|---|---|---|---|\n")
 	for _, t := range Transitions() {

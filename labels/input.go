@@ -21,6 +21,14 @@ type Input struct {
 	// Asks is the child of the issue's runs that waits for an answer longest,
 	// "" when none does.
 	Asks string
+	// Last is the issue's newest run that is over, nil when there is none; it
+	// is known for commands and for opened issues.
+	Last *Last
+	// Looks are the runs that wait to look again at what the event is about.
+	Looks []string
+	// Changed says that the issue's text is not the one that the run which
+	// waits for an answer has read.
+	Changed bool
 	// Stopped says that a stop is latched for the issue or its repository.
 	Stopped bool
 }
@@ -43,6 +51,12 @@ type Run struct {
 	Status string
 	// Awaits is the kind of event that a waiting run waits for.
 	Awaits string
+}
+
+// Last is what a decision needs to know of a run that is over.
+type Last struct {
+	Phase  Phase
+	Result string
 }
 
 // Approval is a run that waits at an approval node of its flow.
@@ -78,6 +92,9 @@ type Policy struct {
 	// Answer is the least permission to answer a question, beside the
 	// issue's author.
 	Answer forge.Permission
+	// Outsiders lets new issues of people who may not start triage be looked
+	// at, without a change to them.
+	Outsiders bool
 }
 
 // DefaultPolicy asks for triage rights to triage and to stop, and for write
@@ -119,6 +136,14 @@ const (
 	Deliver Action = "deliver"
 	// Later leaves the event pending: the run is about to end.
 	Later Action = "later"
+	// Wake lets the runs Decision.Runs look again.
+	Wake Action = "wake"
+	// Status and Help answer the actor: where the issue stands, and
+	// Decision.Text.
+	Status Action = "status"
+	Help   Action = "help"
+	// Look starts a run of Decision.Phase that changes nothing.
+	Look Action = "look"
 )
 
 // Decision is what an event means.
@@ -130,6 +155,8 @@ type Decision struct {
 	Deliver string
 	Run     string
 	Data    map[string]any
+	// Runs are the runs that Wake wakes.
+	Runs []string
 	// Deltas are label changes to make besides.
 	Deltas []Delta
 	// Rule names the row of the table that decided.
@@ -138,4 +165,6 @@ type Decision struct {
 	Why string
 	// Tell asks for a comment that says Why.
 	Tell bool
+	// Text is the Markdown that Help answers.
+	Text string
 }

@@ -198,7 +198,7 @@ func TestRulesReached(t *testing.T) {
 		for _, awaits := range []string{"", "answer", "approval"} {
 			for _, kind := range []forge.EventKind{
 				forge.Labeled, forge.Unlabeled, forge.Commented, forge.IssueClosed, forge.IssueGone, forge.IssueLocked,
-				forge.ManualCancel, forge.ManualResume,
+				forge.ManualCancel, forge.ManualResume, forge.PullClosed, forge.CommentEdited, forge.IssueOpened, forge.IssueEdited,
 			} {
 				for _, l := range n.All() {
 					for _, a := range []labels.Actor{person(forge.Write), {Self: true}, {Operator: true}, {Actor: forge.Actor{Bot: true}}} {
@@ -238,9 +238,10 @@ func TestDecideProperties(t *testing.T) {
 			Event: forge.Event{
 				Kind: rapid.SampledFrom([]forge.EventKind{
 					forge.Labeled, forge.Unlabeled, forge.Commented, forge.IssueClosed, forge.IssueEdited, forge.PullClosed,
+					forge.IssueOpened, forge.ChecksChanged, forge.CommentEdited,
 				}).Draw(t, "kind"),
 				Label:   label,
-				Comment: &forge.Comment{Body: rapid.SampledFrom([]string{"/pipeline approve ab", "/pipeline resume", "/pipeline stop", "hello", ""}).Draw(t, "body")},
+				Comment: &forge.Comment{Body: rapid.SampledFrom([]string{"/pipeline approve ab", "/pipeline resume", "/pipeline stop", "/pipeline retry", "/pipeline skip", "/pipeline revise x", "/pipeline status", "hello", ""}).Draw(t, "body")},
 			},
 			Issue: forge.Issue{
 				Open: rapid.Bool().Draw(t, "open"), Locked: rapid.Bool().Draw(t, "locked"), Pull: rapid.Bool().Draw(t, "pull"),
@@ -259,6 +260,9 @@ func TestDecideProperties(t *testing.T) {
 				Status: rapid.SampledFrom([]string{"ready", "running", "waiting", "halted", "ending"}).Draw(t, "status"),
 				Awaits: rapid.SampledFrom([]string{"", "answer", "approval"}).Draw(t, "awaits"),
 			}
+		}
+		if rapid.Bool().Draw(t, "last") {
+			in.Last = &labels.Last{Phase: rapid.SampledFrom(labels.Phases()).Draw(t, "last phase"), Result: rapid.SampledFrom([]string{"error", "approved", "cancelled"}).Draw(t, "last result")}
 		}
 		d := machine().Decide(in)
 		if d.Why == "" || d.Rule == "" {

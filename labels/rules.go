@@ -1,18 +1,15 @@
 package labels
 
-import (
-	"strings"
-
-	"github.com/pipelinebot/pipelinebot/internal/forge"
-)
+import "github.com/pipelinebot/pipelinebot/internal/forge"
 
 // Rules is the table, in order.
 func Rules() []Rule {
-	rules := append(operatorRules(), selfRule(), botRule())
+	rules := append(operatorRules(), newsRule(), noteRule(), selfRule(), botRule())
 	rules = append(rules, issueRules()...)
 	rules = append(rules, stopRules()...)
 	rules = append(rules, commandRules()...)
-	return append(rules, phaseRules()...)
+	rules = append(rules, phaseRules()...)
+	return append(rules, openedRule())
 }
 
 // operatorRules come first: an operator who acts with the bot's own account is
@@ -44,6 +41,84 @@ func operatorRules() []Rule {
 				}
 				return Decision{Action: LiftIssue, Why: "an operator resumed the work"}
 			},
+		},
+	}
+}
+
+// newsRule comes before those about actors: whoever brought it about, a run
+// that waits to look again may look now.
+func newsRule() Rule {
+	return Rule{
+		Name: "news", When: "a pull request was closed, merged, reviewed or got commits, or its checks changed", Then: "let the run that waits to look at it again look at once; checks at most twice a minute",
+		match: func(_ Machine, in Input) bool { return IsNews(in.Event.Kind) },
+		decide: func(_ Machine, in Input) Decision {
+			if len(in.Looks) == 0 {
+				return ignore("no run waits to look at it again")
+			}
+			return Decision{Action: Wake, Runs: in.Looks, Why: "there is news of the pull request"}
+		},
+	}
+}
+
+// IsNews reports that an event of this kind concerns pull requests and commits.
+func IsNews(k forge.EventKind) bool {
+	switch k {
+	case forge.PullClosed, forge.Reviewed, forge.ChecksChanged, forge.Pushed:
+		return true
+	default:
+		return false
+	}
+}
+
+// noteRule is for events that change nothing here by design.
+func noteRule() Rule {
+	return Rule{
+		Name: "noted", When: "a comment was edited, an issue reopened, or a label, a repository, an installation or a member changed", Then: "ignore: a command counts when it is written, work begins with a label, and permissions are asked anew each time",
+		match:  func(_ Machine, in Input) bool { return IsNoted(in.Event.Kind) },
+		decide: func(_ Machine, in Input) Decision { return ignore("%s", noted(in.Event.Kind)) },
+	}
+}
+
+// IsNoted reports that nothing follows from events of this kind, whatever else
+// is known.
+func IsNoted(k forge.EventKind) bool { return noted(k) != "" }
+
+func noted(k forge.EventKind) string {
+	switch k {
+	case forge.CommentEdited:
+		return "what is edited into a comment is no command and no answer"
+	case forge.IssueReopened:
+		return "work on a reopened issue begins with a label"
+	case forge.LabelChanged:
+		return "the labels of the repository are looked at by `pipelinebot labels plan`"
+	case forge.RepoChanged, forge.InstallationChanged:
+		return "which repositories are served is found out by itself"
+	case forge.MemberChanged:
+		return "permissions are asked anew each time"
+	default:
+		return ""
+	}
+}
+
+// openedRule is the look at issues of people who may not start triage.
+func openedRule() Rule {
+	return Rule{
+		Name: "opened", When: "an issue is opened by somebody who may not start triage", Then: "look at it without changing anything, if the configuration says so",
+		match: func(_ Machine, in Input) bool { return in.Event.Kind == forge.IssueOpened },
+		decide: func(m Machine, in Input) Decision {
+			switch {
+			case !m.Policy.Outsiders:
+				return ignore("issues of outsiders are not looked at")
+			case in.Issue.Pull, !in.Issue.Open, in.Issue.Locked, in.Actor.ID == 0, in.Actor.ID != in.Issue.Author.ID:
+				return ignore("there is nothing to look at")
+			case may(in, m.Policy.Start[Triage]):
+				return ignore("@%s may start triage", in.Actor.Login)
+			case in.Run != nil, in.Last != nil, len(m.Names.present(in.Issue.Labels)) > 0:
+				return ignore("the pipeline has the issue already")
+			case in.Stopped:
+				return ignore("a stop is in force")
+			}
+			return Decision{Action: Look, Phase: Triage, Why: "@" + in.Actor.Login + " opened the issue"}
 		},
 	}
 }
@@ -146,108 +221,4 @@ func putBack(m Machine, in Input) []Delta {
 		}
 	}
 	return nil
-}
-
-func commandRules() []Rule {
-	return []Rule{
-		{
-			Name: "command", When: "a comment has a /pipeline line", Then: "do it if the actor may",
-			match: func(_ Machine, in Input) bool {
-				if in.Event.Kind != forge.Commented || in.Event.Comment == nil {
-					return false
-				}
-				_, ok := ParseCommand(in.Event.Comment.Body)
-				return ok
-			},
-			decide: func(m Machine, in Input) Decision {
-				c, _ := ParseCommand(in.Event.Comment.Body)
-				return command(m, in, c)
-			},
-		},
-		{
-			Name: "answer", When: "a person comments while the run, or a child of it, waits for an answer, or the run is about to", Then: "hand the answer to the run, at once or later",
-			match: func(_ Machine, in Input) bool {
-				return in.Event.Kind == forge.Commented && in.Event.Comment != nil &&
-					(awaits(in, "answer") || in.Asks != "" || (open(in) && in.Run.Phase == Triage && in.Run.Status != "waiting"))
-			},
-			decide: func(m Machine, in Input) Decision {
-				if !awaits(in, "answer") && in.Asks == "" {
-					return Decision{Action: Later, Why: "triage may be about to ask"}
-				}
-				author := in.Actor.ID != 0 && in.Actor.ID == in.Issue.Author.ID
-				if !author && !may(in, m.Policy.Answer) {
-					return ignore("only the issue's author or somebody with the %s permission can answer", m.Policy.Answer)
-				}
-				d := Decision{
-					Action: Deliver, Deliver: "answer", Why: "@" + in.Actor.Login + " answered",
-					Data: map[string]any{"by": in.Actor.Login, "comment": in.Event.Comment.ID},
-				}
-				if !awaits(in, "answer") {
-					d.Run = in.Asks
-				}
-				return d
-			},
-		},
-	}
-}
-
-func command(m Machine, in Input, c Command) Decision {
-	switch c.Verb {
-	case "approve", "reject", "deny":
-		if in.Approval != nil {
-			return answerApproval(in, c)
-		}
-		return approve(m, in, c)
-	case "stop":
-		return stop(m, in, StopIssue)
-	case "resume":
-		if !may(in, m.Policy.Lift) {
-			return lacks(in, "resume the work", m.Policy.Lift)
-		}
-		if !halted(in) && !in.Stopped {
-			return refuse("there is nothing to resume: no stop is in force and no run is halted")
-		}
-		return Decision{Action: LiftIssue, Why: "@" + in.Actor.Login + " resumed the work"}
-	}
-	return refuse("there is no command %q; the commands are %s", "/pipeline "+c.Verb, help())
-}
-
-// answerApproval hands a yes or no to a run that waits at an approval node.
-// The node says who may give it.
-func answerApproval(in Input, c Command) Decision {
-	a := *in.Approval
-	if !a.May(in.Actor) {
-		return refuse("@%s may not %s this: the flow %s asks for one of %s, and they have the %s permission",
-			in.Actor.Login, c.Verb, a.Flow, strings.Join(a.Approvers, ", "), in.Actor.Permission)
-	}
-	d := Decision{
-		Action: Deliver, Deliver: "approval", Run: a.Run, Why: "@" + in.Actor.Login + " approved the " + a.Flow + " flow to go on",
-		Data: map[string]any{"by": in.Actor.Login, "role": in.Actor.Permission.String(), "via": "comment", "outcome": "ok"},
-	}
-	if c.Verb != "approve" {
-		d.Data["outcome"] = "denied"
-		d.Why = "@" + in.Actor.Login + " turned down what the " + a.Flow + " flow asked for"
-	}
-	if c.Arg != "" {
-		d.Data["note"] = c.Arg
-	}
-	return d
-}
-
-func approve(m Machine, in Input, c Command) Decision {
-	if !may(in, m.Policy.Approve) {
-		return lacks(in, c.Verb+" a plan", m.Policy.Approve)
-	}
-	if !planning(in) {
-		return refuse("no plan is waiting for approval")
-	}
-	data := map[string]any{"by": in.Actor.Login, "via": "comment", "hash": strings.ToLower(c.Arg)}
-	if c.Verb != "approve" {
-		data["outcome"] = "denied"
-		return Decision{Action: Deliver, Deliver: "approval", Data: data, Why: "@" + in.Actor.Login + " rejected the plan"}
-	}
-	if c.Arg == "" {
-		return refuse("say which plan: `/pipeline approve HASH`, with the hash that the plan shows")
-	}
-	return Decision{Action: Deliver, Deliver: "approval", Data: data, Why: "@" + in.Actor.Login + " approved the plan"}
 }

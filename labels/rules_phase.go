@@ -8,8 +8,7 @@ func phaseRules() []Rule {
 			Name: "approved", When: "the approved or the auto label is added while a plan waits", Then: "approve the plan if the actor may",
 			match: func(m Machine, in Input) bool {
 				// A label names no hash: it counts only once the plan is shown.
-				shown := awaits(in, "approval") || (planning(in) && Has(in.Issue.Labels, m.Names.AwaitingApproval))
-				return in.Event.Kind == forge.Labeled && shown &&
+				return in.Event.Kind == forge.Labeled && shown(m, in) &&
 					(Same(in.Event.Label, m.Names.Approved) || Same(in.Event.Label, m.Names.Auto))
 			},
 			decide: func(m Machine, in Input) Decision {

@@ -33,6 +33,7 @@ func Transitions() []Transition {
 		{Triage, "declined", "", declined, "the issue is not work for the pipeline"},
 		{Triage, "duplicate", "", declined, "other work covers the issue"},
 		{Triage, "split", "", human, "the issue is too big for one change"},
+		{Triage, Skipped, Plan, phase(Plan), "a person wants the issue planned as it is"},
 		{Plan, "approved", Implement, phase(Implement), "the plan was approved"},
 		{Plan, "rejected", "", human, "the plan was rejected"},
 		{Plan, "expired", "", human, "nobody approved the plan in time"},
@@ -41,6 +42,7 @@ func Transitions() []Transition {
 		{Review, "approved", "", done, "the review found nothing that must change"},
 		{Review, "changes_requested", Implement, phase(Implement), "the review asks for changes"},
 		{Review, "merged", "", done, "the pull request was merged meanwhile"},
+		{Review, Skipped, "", human, "a person ended the review; the pull request is theirs"},
 		{"", "closed", "", nil, "the issue was closed"},
 		{"", "cancelled", "", nil, "the work was cancelled"},
 	}
