@@ -170,7 +170,7 @@ func (p *plainYAML) ended(n *yaml.Node, indent int) *yaml.Node {
 // mapping reads a block mapping, whose first key has been read.
 func (p *plainYAML) mapping(key *yaml.Node, column int) *yaml.Node {
 	m := p.node(yaml.MappingNode, "!!map")
-	m.Line, m.Column = key.Line, key.Column
+	m.Line, m.Column, m.Content = key.Line, key.Column, make([]*yaml.Node, 0, 8)
 	for {
 		if len(key.Value) > 512 {
 			return p.refuse()
@@ -279,7 +279,11 @@ func isDigit(c byte) bool { return c >= '0' && c <= '9' }
 // told apart here.
 func plainTag(n *yaml.Node) string {
 	first := n.Value[0]
-	if (first >= 'a' && first <= 'z' || first >= 'A' && first <= 'Z') && strings.IndexByte("yYnNtTfFoO", first) < 0 {
+	if first >= 'a' && first <= 'z' || first >= 'A' && first <= 'Z' {
+		switch strings.ToLower(n.Value) {
+		case "true", "false", "null":
+			return n.ShortTag()
+		}
 		return "!!str"
 	}
 	if isDigit(first) && strings.ContainsAny(n.Value, "hms") {
@@ -407,6 +411,9 @@ func (p *plainYAML) flow() *yaml.Node {
 		if p.skip(); p.peek(0) == end {
 			break
 		}
+		if n.Content == nil {
+			n.Content = make([]*yaml.Node, 0, 4)
+		}
 		if pairs {
 			key := p.flowValue()
 			if key.Kind != yaml.ScalarNode || !p.isColon() || len(key.Value) > 512 {
@@ -445,7 +452,7 @@ type nodeStock struct{ nodes []yaml.Node }
 
 func (s *nodeStock) take() *yaml.Node {
 	if len(s.nodes) == 0 {
-		s.nodes = make([]yaml.Node, 256)
+		s.nodes = make([]yaml.Node, 128)
 	}
 	n := &s.nodes[0]
 	s.nodes = s.nodes[1:]

@@ -1,11 +1,11 @@
 package flows
 
 import (
+	"fmt"
 	"path/filepath"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	"github.com/google/go-cmp/cmp/cmpopts"
 	"go.yaml.in/yaml/v3"
 )
 
@@ -29,10 +29,21 @@ func samePlain(t *testing.T, src []byte) (plain bool) {
 	if err != nil {
 		t.Fatalf("the library refuses what was read:\n%s\n%v", src, err)
 	}
-	if diff := cmp.Diff(want, got, cmpopts.IgnoreFields(yaml.Node{}, "HeadComment", "LineComment", "FootComment")); diff != "" {
+	if diff := cmp.Diff(written(want), written(got)); diff != "" {
 		t.Fatalf("%s\nis read otherwise than by the library (-want +got):\n%s", src, diff)
 	}
 	return true
+}
+
+// written is a tree in lines, without its comments.
+func written(n *yaml.Node) []string {
+	lines := []string{fmt.Sprintf("%d:%d: %d %d %s %q, %d within, anchor %q", n.Line, n.Column, n.Kind, n.Style, n.Tag, n.Value, len(n.Content), n.Anchor)}
+	for _, c := range n.Content {
+		for _, line := range written(c) {
+			lines = append(lines, "  "+line)
+		}
+	}
+	return lines
 }
 
 // All flow files of this repository are read as the library reads them, and
