@@ -39,8 +39,9 @@ func ownActions() map[string]About {
 			What: "Ends the flow early, in your words.",
 			With: []Key{
 				{"result", "One of the values of the flow's `result`."}, {"code", "A stable word, such as `nothing-to-do`."}, {"reason", "For people; may have templates."},
+				{"list", "A field of the node's `in`, a list of texts with which the reason ends."},
 			},
-			Example: `{"result": "needs_human", "code": "too-large", "reason": "This needs more than 20 files."}`,
+			Example: `{"result": "needs_human", "code": "too-large", "reason": "These files need a person:", "list": "files"}`,
 		},
 		"gates.no_progress": {What: "Keeps the history of attempts and ends the flow with the result `no_progress` when the last one led nowhere: the same content, content of an earlier attempt, or nothing passes that failed before. Put it before the loop, so that it acts before the next attempt is paid for."},
 		"issue.read":        {What: "Takes a snapshot of the issue and its comments, each with its author's standing. Ends the flow with `closed` when the issue is closed."},

@@ -127,24 +127,20 @@ func (l Line) keys() []string {
 func (c *checker) fitLine(p string, f *flows.Flow, reg *flows.Registry, n flows.Node, l Line) {
 	may := lineKeys(n)
 	if may == nil {
-		c.add(p, "leave its lines out", "a %s runs by itself", n.Kind)
+		c.add(p, "leave its lines out", "%s runs by itself", article(n.Kind))
 		return
 	}
 	for _, key := range l.keys() {
 		if !slices.Contains(may, key) {
-			c.add(p+"."+key, "known here: "+strings.Join(may, ", "), "a %s has no %s", n.Kind, key)
+			c.add(p+"."+key, "known here: "+strings.Join(may, ", "), "%s has no %s", article(n.Kind), key)
 		}
 	}
 	c.outcome(p+".outcome", n, outcomes(reg, n), l.Outcome)
 	if said, ok := l.Event["outcome"]; ok && n.Kind == flows.Approval {
 		c.outcome(p+".event.outcome", n, outcomes(reg, n), fmt.Sprint(said))
 	}
-	for _, key := range slices.Sorted(maps.Keys(l.Delta)) {
-		if !slices.Contains(n.Writes, key) {
-			c.add(p+".delta."+key, strictyaml.DidYouMean(key, n.Writes), "node %s does not write %s", n.ID, key)
-			continue
-		}
-		c.value(p+".delta."+key, f, key, l.Delta[key])
+	if slices.Contains(may, "delta") {
+		c.delta(p, f, n, l.Delta)
 	}
 	child, known := f.Child(n.Child)
 	switch {
@@ -154,6 +150,31 @@ func (c *checker) fitLine(p string, f *flows.Flow, reg *flows.Registry, n flows.
 	case known:
 		c.fit(p+".child.nodes", child, reg, l.Child.Nodes)
 	}
+}
+
+func (c *checker) delta(p string, f *flows.Flow, n flows.Node, delta map[string]any) {
+	for _, key := range slices.Sorted(maps.Keys(delta)) {
+		if slices.Contains(n.Writes, key) {
+			c.value(p+".delta."+key, f, key, delta[key])
+			continue
+		}
+		hint := "it writes " + strings.Join(n.Writes, ", ")
+		if len(n.Writes) == 0 {
+			hint = "it writes nothing"
+		}
+		if near := strictyaml.DidYouMean(key, n.Writes); near != "" {
+			hint = near
+		}
+		c.add(p+".delta."+key, hint, "node %s does not write %s", n.ID, key)
+	}
+}
+
+// article is a kind with its article.
+func article(kind flows.Kind) string {
+	if strings.HasPrefix(string(kind), "a") {
+		return "an " + string(kind)
+	}
+	return "a " + string(kind)
 }
 
 func (c *checker) outcome(p string, n flows.Node, want []string, is string) {
@@ -202,8 +223,12 @@ func (c *checker) value(p string, f *flows.Flow, key string, v any) {
 	if err == nil {
 		err = fd.Check(raw)
 	}
+	hint := ""
+	if fd.Type == flows.ArtifactField {
+		hint = "give a text: it becomes the content"
+	}
 	if err != nil {
-		c.add(p, "", "%s %v", key, err)
+		c.add(p, hint, "%s %v", key, err)
 	}
 }
 

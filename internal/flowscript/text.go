@@ -92,11 +92,20 @@ func (r Report) writePath(b *strings.Builder, indent string) {
 	}
 }
 
+// stopField is where the engine keeps why a flow ended early, and earlyEnd the
+// guard of the edge to the sink that asks for it.
+const (
+	stopField = "_stop"
+	earlyEnd  = "has(state." + stopField + ")"
+)
+
 // writeGuards says why the edge: every guard that was looked at.
 func writeGuards(b *strings.Builder, indent string, v Visit) {
 	for _, g := range v.Guards {
 		switch {
 		case g.When == "":
+		case g.When == earlyEnd && g.Taken:
+			fmt.Fprintf(b, "%s       ended early: to %s\n", indent, g.To)
 		case g.Taken:
 			fmt.Fprintf(b, "%s       %s is true: to %s\n", indent, g.When, g.To)
 		default:
@@ -122,6 +131,9 @@ func fields(raw json.RawMessage) []string {
 	}
 	var all []string
 	for _, key := range slices.Sorted(maps.Keys(values)) {
+		if key == stopField {
+			continue // the note and the edge tell of it
+		}
 		all = append(all, key+" = "+value(values[key]))
 	}
 	return all

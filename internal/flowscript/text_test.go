@@ -92,9 +92,30 @@ nodes:
 		t.Fatal(err)
 	}
 	text := rep.String()
-	for _, want := range []string{"told: bad (enough), done\n  That is enough.\n", "code = 1\n", "exit code 1"} {
+	for _, want := range []string{"told: bad (enough), done\n  That is enough.\n", "code = 1\n", "exit code 1", "       ended early: to done\n"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("the text lacks %q:\n%s", want, text)
 		}
+	}
+	if strings.Contains(text, "_stop") {
+		t.Errorf("the engine's own field is shown:\n%s", text)
+	}
+}
+
+// What does not fit is said once, with what would.
+func TestMisfitsNameWhatFits(t *testing.T) {
+	t.Parallel()
+	_, err := rehearse(t, told, `
+nodes:
+  one: [{delta: {result: good}}]
+  ask: [{delta: {m: 3}}]
+`)
+	if err == nil {
+		t.Fatal("it fits")
+	}
+	want := `s.yaml:3:26: nodes.one[0].delta.result: node one does not write result (it writes n)
+s.yaml:4:17: nodes.ask[0].delta: an approval has no delta (known here: outcome, event, expires, took)`
+	if diff := cmp.Diff(want, err.Error()); diff != "" {
+		t.Errorf("error (-want +got):\n%s", diff)
 	}
 }
