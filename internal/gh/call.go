@@ -35,6 +35,8 @@ type request struct {
 	body any
 	// safe marks a write that may be sent twice without harm.
 	safe bool
+	// forget keeps only the tag of the answer; see etags.
+	forget bool
 	// cred overrides what the authenticator would choose.
 	cred *credential
 }
@@ -124,6 +126,9 @@ func (c *Client) once(ctx context.Context, r request, cred credential) (answer, 
 	}
 	if cred.header != "" {
 		req.Header.Set("Authorization", cred.header)
+	}
+	if r.forget {
+		ctx = context.WithValue(ctx, forgetKey{}, true)
 	}
 	var body bytes.Buffer
 	resp, err := api.Do(ctx, req, &body)

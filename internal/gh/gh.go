@@ -74,6 +74,7 @@ type Client struct {
 	base     *url.URL
 	wire     http.RoundTripper
 	http     *http.Client
+	tags     *etags
 	auth     authenticator
 	clock    clock.Clock
 	scrub    *secret.Scrubber
@@ -107,7 +108,8 @@ func New(o Options) (*Client, error) {
 	}
 	c.defaults()
 	checked := &strict{next: wire, clock: c.clock}
-	c.http = &http.Client{Transport: newETags(checked), CheckRedirect: pinned(base)}
+	c.tags = newETags(checked)
+	c.http = &http.Client{Transport: c.tags, CheckRedirect: pinned(base)}
 	if c.auth, err = newAuth(o, c, checked); err != nil {
 		return nil, err
 	}

@@ -121,3 +121,21 @@ func (a *appAuth) forget(id int64) {
 	maps.DeleteFunc(a.byRepo, func(_ string, known int64) bool { return known == id })
 	a.drop(id)
 }
+
+// Forget drops what is kept of an App's installation, tokens too, and which
+// repository belongs to which: something about it changed. 0 is all of them.
+// With a token there is nothing to forget.
+func (c *Client) Forget(installation int64) {
+	a, ok := c.auth.(*appAuth)
+	if !ok {
+		return
+	}
+	if installation != 0 {
+		a.forget(installation)
+		return
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	clear(a.byRepo)
+	clear(a.byScope)
+}

@@ -36,6 +36,7 @@ type pool struct {
 	mu     sync.Mutex
 	until  time.Time
 	writes []time.Time // begun within the last hour, oldest first
+	seen   Budget      // what answers told, and counts
 }
 
 func newPool(c clock.Clock, p pace) *pool {
@@ -58,10 +59,13 @@ func (c *Client) pool(id int64) *pool {
 func (p *pool) enter(ctx context.Context, write bool) (leave func(), err error) {
 	queued := func() {}
 	if write {
+		p.waiting(1)
 		select {
 		case p.queue <- struct{}{}:
+			p.waiting(-1)
 			queued = func() { <-p.queue }
 		case <-ctx.Done():
+			p.waiting(-1)
 			return nil, context.Cause(ctx)
 		}
 	}
@@ -134,6 +138,7 @@ func (p *pool) hold(d time.Duration) {
 
 // observe reads the limits of an answer that was no refusal.
 func (p *pool) observe(h http.Header) {
+	p.count(h)
 	if h.Get("X-RateLimit-Remaining") != "0" {
 		return
 	}
