@@ -31,13 +31,21 @@ import (
 func newForge(cfg *config.Config, scrub *secret.Scrubber, log *slog.Logger) (*gh.Client, error) {
 	o := gh.Options{
 		BaseURL: cfg.GitHub.BaseURL, Token: cfg.GitHub.Token, CAFile: cfg.GitHub.CAFile, Scrubber: scrub, Log: log,
-		WritesPerMinute: cfg.GitHub.WritesPerMinute, WritesPerHour: cfg.GitHub.WritesPerMinute * 10,
+		WritesPerMinute: cfg.GitHub.WritesPerMinute, WritesPerHour: writesPerHour(cfg.GitHub.WritesPerMinute),
 		UserAgent: "pipelinebot",
 	}
 	if app := cfg.GitHub.App; app != nil {
 		o.App = &gh.App{ID: app.ID, InstallationID: app.InstallationID, Key: app.Key}
 	}
 	return gh.New(o)
+}
+
+// writesPerHour is GitHub's documented 500. Whoever allows more than the
+// documented 80 a minute has a server with other limits, and an hour in
+// proportion.
+func writesPerHour(perMinute int) int {
+	const documentedMinute, documentedHour = 80, 500
+	return max(documentedHour, perMinute*documentedHour/documentedMinute)
 }
 
 // tools are what phases work with.

@@ -8,14 +8,12 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
-	"slices"
 	"strings"
 	"sync"
 	"time"
 
 	"github.com/pipelinebot/pipelinebot/checkpoints"
 	"github.com/pipelinebot/pipelinebot/internal/clock"
-	"github.com/pipelinebot/pipelinebot/internal/config"
 	"github.com/pipelinebot/pipelinebot/internal/forge"
 	"github.com/pipelinebot/pipelinebot/internal/intake"
 	"github.com/pipelinebot/pipelinebot/internal/queue"
@@ -46,8 +44,13 @@ func (a *App) Run(ctx context.Context) (err error) {
 	if err != nil {
 		return setup(fmt.Errorf("listening on %s: %w: end what listens there, or set another server.listen", a.cfg.Listen, err))
 	}
+	in := a.newBoundary()
+	if err := in.recall(ctx); err != nil {
+		return errors.Join(err, listener.Close())
+	}
+	in.remember()
 	server := &http.Server{
-		Handler: a.routes(), ReadHeaderTimeout: 10 * time.Second, ReadTimeout: 15 * time.Second, IdleTimeout: 2 * time.Minute,
+		Handler: a.routes(in), ReadHeaderTimeout: 10 * time.Second, ReadTimeout: 15 * time.Second, IdleTimeout: 2 * time.Minute,
 		MaxHeaderBytes: 64 << 10, ErrorLog: slog.NewLogLogger(a.Log.Handler(), slog.LevelDebug),
 	}
 	if err := a.queue.Start(ctx, a.handle); err != nil {
@@ -62,8 +65,9 @@ func (a *App) Run(ctx context.Context) (err error) {
 		}
 	})
 	group.Go(func() { a.sweep(background) })
+	group.Go(func() { in.discover(background) })
 	group.Go(func() {
-		if err := a.poller().Run(background); err != nil && background.Err() == nil {
+		if err := in.poller.Run(background); err != nil && background.Err() == nil {
 			failed <- fmt.Errorf("polling: %w", err)
 		}
 	})
@@ -146,25 +150,15 @@ func (a *App) sweep(ctx context.Context) {
 	}
 }
 
-func (a *App) routes() http.Handler {
+func (a *App) routes(in *boundary) http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) {
 		_, _ = w.Write([]byte("ok\n"))
 	})
 	if a.cfg.GitHub.Webhooks {
-		mux.Handle("/webhook", intake.Handler(intake.Options{
-			Secrets: a.cfg.GitHub.WebhookSecrets, Inbox: a.store, Clock: a.clock, Log: a.Log, Skip: a.ownStatus, Serves: a.serves,
-		}))
+		mux.Handle("/webhook", intake.Handler(in.handler()))
 	}
 	return mux
-}
-
-func (a *App) poller() *intake.Poller {
-	return intake.NewPoller(intake.PollerOptions{
-		Source: a.forge, Inbox: a.store, Interest: a.interest, Labels: a.cfg.Labels.All(),
-		Repos:    func(context.Context) ([]forge.Repo, error) { return a.repos(), nil },
-		Interval: a.cfg.GitHub.PollInterval, Clock: a.clock, Log: a.Log, Skip: a.ownStatus,
-	})
 }
 
 // ownStatus reports that a comment is the bot's own status comment, whose many
@@ -177,24 +171,6 @@ func (a *App) ownStatus(c forge.Comment) bool {
 	defer cancel()
 	self, err := a.forge.Self(ctx)
 	return err == nil && self.ID != 0 && self.ID == c.Author.ID
-}
-
-// serves reports that a repository is in the configuration.
-func (a *App) serves(r forge.Repo) bool {
-	return slices.ContainsFunc(a.cfg.Repositories, func(c config.Repository) bool {
-		return strings.EqualFold(c.Repo.String(), r.String())
-	})
-}
-
-func (a *App) repos() []forge.Repo {
-	if a.Only != nil {
-		return []forge.Repo{a.Only.Repo}
-	}
-	repos := make([]forge.Repo, len(a.cfg.Repositories))
-	for i, r := range a.cfg.Repositories {
-		repos[i] = r.Repo
-	}
-	return repos
 }
 
 // interest is the issues to watch although they may have no label: those with

@@ -31,14 +31,21 @@ type payload struct {
 	Pull *struct {
 		Number int  `json:"number"`
 		Merged bool `json:"merged"`
+		Head   struct {
+			Ref string `json:"ref"`
+			SHA string `json:"sha"`
+		} `json:"head"`
 	} `json:"pull_request"`
 	Label *struct {
 		Name string `json:"name"`
 	} `json:"label"`
 	Repository *struct {
+		ID       int64  `json:"id"`
 		FullName string `json:"full_name"`
 	} `json:"repository"`
 	Sender *account `json:"sender"`
+
+	side
 }
 
 type account struct {
@@ -64,6 +71,8 @@ type happened struct {
 // issueAction is what an action of "issues" means, "" for nothing.
 func issueAction(action string) forge.EventKind {
 	switch action {
+	case "opened":
+		return forge.IssueOpened
 	case "labeled":
 		return forge.Labeled
 	case "unlabeled":
@@ -86,9 +95,8 @@ func issueAction(action string) forge.EventKind {
 // decode reads a delivery. ok is false when the kind or the action means
 // nothing to the pipeline; an error means a body that no forge would send.
 func decode(kind string, body []byte, now time.Time) (h happened, ok bool, err error) {
-	switch kind {
-	case "issues", "issue_comment", "pull_request":
-	default:
+	read, known := kinds()[kind]
+	if !known {
 		if !json.Valid(body) {
 			return h, false, errors.New("the body is not JSON")
 		}
@@ -99,15 +107,13 @@ func decode(kind string, body []byte, now time.Time) (h happened, ok bool, err e
 		return h, false, fmt.Errorf("the body of %s can't be read: %w", kind, err)
 	}
 	h.event = forge.Event{Actor: p.Sender.actor(), At: now, Source: "webhook"}
-	switch kind {
-	case "issues":
-		ok, err = p.issues(&h)
-	case "issue_comment":
-		ok, err = p.comment(&h)
-	case "pull_request":
-		ok, err = p.pull(&h)
+	if p.Repository != nil {
+		h.event.RepoID = p.Repository.ID
 	}
-	if err != nil {
+	if p.Installation != nil {
+		h.event.Installation = p.Installation.ID
+	}
+	if ok, err = read(&p, &h); err != nil {
 		return happened{}, false, fmt.Errorf("%s %q: %w", kind, p.Action, err)
 	}
 	return h, ok, nil
@@ -160,18 +166,18 @@ func (p *payload) comment(h *happened) (bool, error) {
 }
 
 func (p *payload) pull(h *happened) (bool, error) {
-	if p.Action != "closed" {
+	if p.Action != "closed" && p.Action != "synchronize" {
 		return false, nil
 	}
-	if p.Pull == nil || p.Pull.Number <= 0 {
-		return false, errors.New("it holds no pull request")
-	}
-	repo, err := p.repo()
-	if err != nil {
+	if err := p.aboutPull(h); err != nil {
 		return false, err
 	}
-	h.event.Kind, h.event.Merged = forge.PullClosed, p.Pull.Merged
-	h.event.Issue = forge.Ref{Repo: repo, Number: p.Pull.Number}
+	h.event.Action = p.Action
+	if p.Action == "synchronize" {
+		h.event.Kind = forge.Pushed
+		return true, nil
+	}
+	h.event.Kind, h.event.Merged, h.event.Issue.Number = forge.PullClosed, p.Pull.Merged, p.Pull.Number
 	return true, nil
 }
 

@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/pipelinebot/pipelinebot/checkpoints"
@@ -14,6 +16,10 @@ import (
 
 // Source is what the poller reads. Unchanged answers should cost it no quota.
 type Source interface {
+	// RecentEvents and RecentComments are the newest of the repository's
+	// issue events and comments.
+	RecentEvents(ctx context.Context, r forge.Repo) (forge.Recent[forge.RepoEvent], error)
+	RecentComments(ctx context.Context, r forge.Repo) (forge.Recent[forge.RepoComment], error)
 	// IssuesByLabel lists the open issues that have the label.
 	IssuesByLabel(ctx context.Context, r forge.Repo, label string) ([]forge.Issue, error)
 	Issue(ctx context.Context, ref forge.Ref) (forge.Issue, error)
@@ -33,11 +39,19 @@ type PollerOptions struct {
 	// Labels are all labels of the pipeline, Repos the repositories.
 	Labels []string
 	Repos  func(ctx context.Context) ([]forge.Repo, error)
-	// Interval is the pause between rounds, 0 for 30 s; it is longer when the
-	// rounds of a minute would make more than RequestsPerMinute reads, 0 for
-	// 600.
+	// Interval is how often a repository is read, 0 for 30 s. It is read less
+	// often when that would make more than RequestsPerMinute reads of one rate
+	// limit, 0 for 600, and, with Webhooks, while nothing happens in it.
 	Interval          time.Duration
 	RequestsPerMinute int
+	// Webhooks says that webhooks come, too, and that Told is called for each.
+	Webhooks bool
+	// Pool names the rate limit that a repository's reads count against; nil
+	// for one of all.
+	Pool func(forge.Repo) string
+	// Report is called after the first round and every twentieth; it may be
+	// nil.
+	Report func(ctx context.Context, s Stats)
 	// Clock may be nil for the machine's, Log for none.
 	Clock clock.Clock
 	Log   *slog.Logger
@@ -45,29 +59,44 @@ type PollerOptions struct {
 	Skip func(forge.Comment) bool
 }
 
+// Stats are what the poller has done since its start.
+type Stats struct {
+	Rounds       int
+	Repositories int
+	Requests     int64 // 304s among them
+	Failing      int   // repositories
+	Distrusted   int   // repositories whose webhooks count as broken
+}
+
 const (
-	// fullEvery is how many rounds apart every listed issue is read though
-	// nothing about it looks changed: labelling may not bump its time.
+	// fullEvery is how many rounds apart a repository is swept though its
+	// feeds tell nothing. Each has its own turn among them.
 	fullEvery = 20
 	// longestPause is the most between two rounds while the store keeps
 	// failing; they come twice as far apart each time.
 	longestPause = 5 * time.Minute
-	// atOnce is how many repositories are read at the same time.
-	atOnce = 4
 )
 
 // Poller compares the issues with what it has seen of them, and puts what is
-// new into the inbox. It is driven by levels, not edges: what happened while
-// the bot was down is found by the first round.
+// new into the inbox. A repository is read by two feeds, its newest issue
+// events and comments, which cost nothing while nothing happens and say which
+// issues to look at. It is driven by levels, not edges: at the start and every
+// twentieth round all issues with a label are read, so that what happened
+// while the bot was down, or what a feed left out, is found.
 type Poller struct {
 	PollerOptions
 
-	meter *meter
+	meter  *meter
+	feeds  Source
+	sweeps Source
+	lanes  lanes
 
-	mu     sync.Mutex
-	round  int
-	paused map[string]time.Time // by repository, until when
-	failed map[string]bool      // by repository, reported already
+	mu      sync.Mutex
+	started time.Time
+	round   int
+	watches map[string]*watch
+	causes  map[string]int // repositories that fail by it
+	trouble error          // of the store, found after its round
 }
 
 // errStore marks a failure of our own store, after which a round is given up.
@@ -90,26 +119,40 @@ func NewPoller(o PollerOptions) *Poller {
 	if o.RequestsPerMinute <= 0 {
 		o.RequestsPerMinute = defaultPerMinute
 	}
-	m := &meter{source: o.Source, clock: o.Clock, most: o.RequestsPerMinute}
-	o.Source = m
-	return &Poller{PollerOptions: o, meter: m, paused: map[string]time.Time{}, failed: map[string]bool{}}
+	if o.Pool == nil {
+		o.Pool = func(forge.Repo) string { return "" }
+	}
+	if o.Report == nil {
+		o.Report = func(context.Context, Stats) {}
+	}
+	m := newMeter(o.Clock, o.RequestsPerMinute, o.Pool)
+	return &Poller{
+		PollerOptions: o, meter: m, feeds: paced{o.Source, m, false}, sweeps: paced{o.Source, m, true},
+		started: o.Clock.Now(), watches: map[string]*watch{}, causes: map[string]int{},
+	}
 }
 
 // Run polls at once and then every Interval, until ctx ends, whose cause it
-// returns. While rounds fail it stays, with longer pauses, and says so: a full
-// disk or a locked file passes, and a daemon that has left does not come back.
+// returns. A repository that is slow, limited or failing keeps no other one
+// waiting: a round goes on without it. While rounds fail it stays, with longer
+// pauses, and says so: a full disk or a locked file passes, and a daemon that
+// has left does not come back.
 func (p *Poller) Run(ctx context.Context) error {
+	inner, cancel := context.WithCancelCause(ctx)
+	defer p.lanes.group.Wait()
+	defer cancel(context.Canceled)
 	failures := 0
 	for {
-		err := p.Round(ctx)
+		began := p.Clock.Now()
+		err := p.turn(inner, began)
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
-		pause := max(p.Interval, p.meter.delay())
+		pause := max(p.Interval-p.Clock.Now().Sub(began), 0)
 		switch {
 		case err != nil:
 			failures++
-			pause = backOff(pause, failures)
+			pause = backOff(p.Interval, failures)
 			p.Log.ErrorContext(ctx, "not ready: polling round given up", "error", err, "failures", failures, "wait", pause.String())
 		case failures > 0:
 			p.Log.InfoContext(ctx, "ready again: polling works", "failures", failures)
@@ -119,6 +162,37 @@ func (p *Poller) Run(ctx context.Context) error {
 			return err
 		}
 	}
+}
+
+// turn is a round that is waited for no longer than the interval; what is
+// still under way goes on beside the next.
+func (p *Poller) turn(ctx context.Context, began time.Time) error {
+	done, err := p.begin(ctx, began, false)
+	if err != nil {
+		return err
+	}
+	select {
+	case <-done:
+		return p.taken()
+	default:
+	}
+	timer := p.Clock.NewTimer(p.Interval)
+	defer timer.Stop()
+	select {
+	case <-done:
+	case <-timer.C():
+	case <-ctx.Done():
+	}
+	return p.taken()
+}
+
+// taken is the store's failure since the last call.
+func (p *Poller) taken() error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	err := p.trouble
+	p.trouble = nil
+	return err
 }
 
 // backOff doubles a pause for every failure after the first.
@@ -132,37 +206,134 @@ func backOff(pause time.Duration, failures int) time.Duration {
 	return pause
 }
 
-// Round reads everything once. The failure of a repository is logged and does
-// not touch the others; an error is one of the store, the interest or the
-// list of repositories.
+// Round reads every repository once, whether its time has come or not. The
+// failure of a repository is logged and does not touch the others; an error is
+// one of the store, the interest or the list of repositories.
 func (p *Poller) Round(ctx context.Context) error {
-	work, err := p.plan(ctx)
+	done, err := p.begin(ctx, p.Clock.Now(), true)
 	if err != nil {
 		return err
 	}
+	<-done
+	if err := p.taken(); err != nil {
+		return err
+	}
+	return context.Cause(ctx)
+}
+
+// begin starts a round, of all repositories or of those whose time has come;
+// done is closed when all of it is over.
+func (p *Poller) begin(ctx context.Context, now time.Time, all bool) (done chan struct{}, err error) {
+	work, err := p.plan(ctx)
+	if err != nil {
+		return nil, err
+	}
 	p.mu.Lock()
-	full := p.round%fullEvery == 0
+	round := p.round
 	p.round++
+	work = slices.DeleteFunc(work, func(w *chore) bool {
+		st := w.state
+		return st.busy || st.paused.After(now) || !all && st.due.After(now)
+	})
+	// Who has waited longest comes first, and of those who have not waited
+	// long the ones in which work is open.
+	slices.SortStableFunc(work, func(a, b *chore) int { return a.urgency(p.Interval).Compare(b.urgency(p.Interval)) })
+	for _, w := range work {
+		w.state.busy, w.slow = true, w.state.slow
+	}
 	p.mu.Unlock()
 
 	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	var group sync.WaitGroup
-	slots := make(chan struct{}, atOnce)
-	for _, w := range work {
-		if p.isPaused(w.repo) {
-			continue
-		}
-		slots <- struct{}{}
-		group.Go(func() {
-			defer func() { <-slots }()
-			err := p.repository(ctx, w, full)
-			if errors.Is(err, errStore) {
-				cancel(err)
+	done = make(chan struct{})
+	var left atomic.Int64
+	left.Store(1)
+	leave := func() {
+		if left.Add(-1) == 0 {
+			cancel(nil)
+			if round%fullEvery == 0 {
+				p.Report(context.WithoutCancel(ctx), p.Stats())
 			}
-			p.report(ctx, w.repo, err)
+			close(done)
+		}
+	}
+	for _, w := range work {
+		left.Add(1)
+		lane, atOnce := "feed", feedsAtOnce
+		if w.slow {
+			lane, atOnce = "slow", slowAtOnce
+		}
+		p.lanes.run(lane+"/"+p.Pool(w.repo), atOnce, func() {
+			defer leave()
+			if !p.readFeed(ctx, w, now, round, cancel) {
+				return
+			}
+			left.Add(1)
+			p.lanes.run("sweep/"+p.Pool(w.repo), sweepsAtOnce, func() {
+				defer leave()
+				p.readSweep(ctx, w, cancel)
+			})
 		})
 	}
-	group.Wait()
-	return context.Cause(ctx)
+	leave()
+	return done, nil
+}
+
+func (w *chore) urgency(interval time.Duration) time.Time {
+	if len(w.interest) > 0 {
+		return w.state.due.Add(-4 * interval)
+	}
+	return w.state.due
+}
+
+// readFeed reads one repository's feeds, and reports that it must be swept.
+// A failure of the store gives the round up.
+func (p *Poller) readFeed(ctx context.Context, w *chore, began time.Time, round int, giveUp func(error)) (sweep bool) {
+	from := p.Clock.Now()
+	gap, err := false, context.Cause(ctx)
+	if err == nil {
+		gap, err = p.feed(ctx, w)
+	}
+	p.report(ctx, w, err, giveUp)
+	p.rest(w, began)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	st := w.state
+	st.busy, st.slow = false, err != nil || p.Clock.Now().Sub(from) > slowAfter
+	if gap {
+		st.swept = false
+	}
+	due := !st.swept || (round+st.turn)%fullEvery == 0
+	if err != nil || !w.listed || st.sweeping || !due {
+		return false
+	}
+	st.sweeping = true
+	return true
+}
+
+func (p *Poller) readSweep(ctx context.Context, w *chore, giveUp func(error)) {
+	err := context.Cause(ctx)
+	if err == nil {
+		err = p.sweep(ctx, w)
+	}
+	p.report(ctx, w, err, giveUp)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	w.state.sweeping, w.state.swept = false, err == nil
+}
+
+// Stats returns what was done so far.
+func (p *Poller) Stats() Stats {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	s := Stats{Rounds: p.round, Repositories: len(p.watches), Requests: p.meter.count()}
+	now := p.Clock.Now()
+	for _, st := range p.watches {
+		if st.cause != "" {
+			s.Failing++
+		}
+		if st.distrust.After(now) {
+			s.Distrusted++
+		}
+	}
+	return s
 }

@@ -2,16 +2,20 @@ package intake_test
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
+	gocmp "github.com/google/go-cmp/cmp"
 	"go.uber.org/goleak"
 
 	"github.com/pipelinebot/pipelinebot/checkpoints"
@@ -36,6 +40,9 @@ type world struct {
 	fail   map[forge.Repo]error // every call about the repository
 	reads  int                  // of logs
 	lists  int
+	feeds  int
+	blind  bool // the feeds tell nothing
+	page   int  // entries of a feed, 0 for 100
 }
 
 type thread struct {
@@ -99,6 +106,45 @@ func (w *world) IssuesByLabel(_ context.Context, r forge.Repo, label string) (ou
 			}
 		}
 	}
+	return out, err
+}
+
+func (w *world) RecentEvents(_ context.Context, r forge.Repo) (out forge.Recent[forge.RepoEvent], err error) {
+	unlock, err := w.about(r)
+	defer unlock()
+	w.feeds++
+	for _, t := range w.issues {
+		for _, e := range t.log {
+			if t.Ref.Repo == r && !w.blind {
+				out.Items = append(out.Items, forge.RepoEvent{IssueEvent: e, Number: t.Ref.Number})
+			}
+		}
+	}
+	slices.SortFunc(out.Items, func(a, b forge.RepoEvent) int { return cmp.Compare(b.ID, a.ID) })
+	out.Items, out.More = cut(out.Items, w.page)
+	return out, err
+}
+
+func cut[T any](items []T, page int) ([]T, bool) {
+	if page == 0 {
+		page = 100
+	}
+	return items[:min(len(items), page)], len(items) > page
+}
+
+func (w *world) RecentComments(_ context.Context, r forge.Repo) (out forge.Recent[forge.RepoComment], err error) {
+	unlock, err := w.about(r)
+	defer unlock()
+	w.feeds++
+	for _, t := range w.issues {
+		for _, c := range t.comments {
+			if t.Ref.Repo == r && !w.blind {
+				out.Items = append(out.Items, forge.RepoComment{Comment: c, Number: t.Ref.Number})
+			}
+		}
+	}
+	slices.SortFunc(out.Items, func(a, b forge.RepoComment) int { return b.Updated.Compare(a.Updated) })
+	out.Items, out.More = cut(out.Items, w.page)
 	return out, err
 }
 
@@ -180,7 +226,7 @@ func (r *rig) want(what string, got []string, want ...string) {
 	if want == nil {
 		want = []string{}
 	}
-	if diff := cmp.Diff(want, got); diff != "" {
+	if diff := gocmp.Diff(want, got); diff != "" {
 		r.t.Errorf("%s (-want +got):\n%s", what, diff)
 	}
 }
@@ -199,7 +245,7 @@ func TestFirstSightTellsOnlyWhatTheLabelsMeanNow(t *testing.T) {
 		Kind: forge.Labeled, Issue: seven, Actor: ada, Label: "Pipeline:Triage", LogID: 201,
 		At: start.Add(201 * time.Second), Source: "poll",
 	}
-	if diff := cmp.Diff(want, decoded(t, rows(t, r.store)[0])); diff != "" {
+	if diff := gocmp.Diff(want, decoded(t, rows(t, r.store)[0])); diff != "" {
 		t.Errorf("event (-want +got):\n%s", diff)
 	}
 	r.want("second", r.round())
@@ -257,7 +303,9 @@ func TestAnUnchangedIssueIsNotReadUntilTheFullRound(t *testing.T) {
 	r := newRig(t)
 	i := r.issue(seven, "pipeline:triage")
 	r.round()
-	// Taken off and put on again between two rounds, and the time not moved.
+	// Taken off and put on again between two rounds, the time not moved, and
+	// the feed silent about it.
+	r.blind = true
 	i.label(230, "unlabeled", "pipeline:triage")
 	i.label(231, "labeled", "pipeline:triage")
 	reads := r.reads
@@ -340,12 +388,12 @@ func TestARateLimitPausesOneRepositoryAndIsReportedOnce(t *testing.T) {
 	r.repos = []forge.Repo{busy, widgets}
 	r.fail[busy] = &forge.Error{Kind: forge.KindRateLimited, RetryAfter: 10 * time.Minute, Op: "listing"}
 	r.round()
-	lists := r.lists
+	feeds := r.feeds
 	r.clock.Advance(9 * time.Minute)
 	r.issue(seven, "pipeline:triage")
 	r.want("the other goes on", r.round(), "label-event/100")
-	if r.lists != lists+3 {
-		t.Errorf("%d listings, want 3: the limited repository must be left alone", r.lists-lists)
+	if r.feeds != feeds+2 {
+		t.Errorf("%d feeds were read, want 2: the limited repository must be left alone", r.feeds-feeds)
 	}
 	r.fail = map[forge.Repo]error{}
 	r.issue(forge.Ref{Repo: busy, Number: 1}).label(500, "labeled", "pipeline:plan")
@@ -439,39 +487,242 @@ func TestRunPollsAtOnceThenEveryInterval(t *testing.T) {
 	}
 }
 
-func TestAShortIntervalSlowsDownBeforeTheLimit(t *testing.T) {
+// stepped is a clock whose sleepers are woken at once, by moving it on.
+type stepped struct {
+	*clock.Fake
+	mu sync.Mutex
+}
+
+func (s *stepped) NewTimer(d time.Duration) clock.Timer {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	timer := s.Fake.NewTimer(d)
+	s.Fake.Advance(d)
+	return timer
+}
+
+// counted is a source that notes when it is read, by repository.
+type counted struct {
+	intake.Source
+	clock clock.Clock
+	mu    sync.Mutex
+	at    map[string][]time.Time
+}
+
+func (c *counted) note(r forge.Repo) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.at[r.Owner] = append(c.at[r.Owner], c.clock.Now())
+}
+
+func (c *counted) RecentEvents(ctx context.Context, r forge.Repo) (forge.Recent[forge.RepoEvent], error) {
+	c.note(r)
+	return c.Source.RecentEvents(ctx, r)
+}
+
+func (c *counted) RecentComments(ctx context.Context, r forge.Repo) (forge.Recent[forge.RepoComment], error) {
+	c.note(r)
+	return c.Source.RecentComments(ctx, r)
+}
+
+func (c *counted) IssuesByLabel(ctx context.Context, r forge.Repo, l string) ([]forge.Issue, error) {
+	c.note(r)
+	return c.Source.IssuesByLabel(ctx, r, l)
+}
+
+// One round of many repositories is as many reads as the pace allows, not a
+// burst of all, and each rate limit has a pace of its own.
+func TestReadsKeepTheirPaceWithinARound(t *testing.T) {
 	t.Parallel()
-	began := make(chan time.Time, 16)
-	var clk *clock.Fake
+	var source *counted
 	r := newRig(t, func(o *intake.PollerOptions) {
-		o.Interval, o.RequestsPerMinute = time.Second, 9
-		clk = o.Clock.(*clock.Fake)
-		o.Repos = func(context.Context) ([]forge.Repo, error) { began <- clk.Now(); return []forge.Repo{widgets}, nil }
+		clk := &stepped{Fake: o.Clock.(*clock.Fake)}
+		source = &counted{Source: o.Source, clock: clk, at: map[string][]time.Time{}}
+		o.Source, o.Clock, o.RequestsPerMinute = source, clk, 20
+		o.Pool = func(r forge.Repo) string { return r.Owner }
 	})
-	ctx, cancel := context.WithCancel(t.Context())
-	done := make(chan error)
-	go func() { done <- r.poller.Run(ctx) }()
-	var at []time.Duration
-	for range 5 {
-		// Second by second, until the round has begun.
-		for waiting := true; waiting; {
-			select {
-			case now := <-began:
-				at = append(at, now.Sub(start))
-				waiting = false
-			default:
-				if clk.Waiting() > 0 {
-					clk.Advance(time.Second)
-				}
+	r.repos = nil
+	for i := range 30 {
+		r.repos = append(r.repos, forge.Repo{Owner: []string{"acme", "umbrella"}[i%2], Name: fmt.Sprintf("r%d", i)})
+	}
+	r.round()
+	for owner, at := range source.at {
+		if len(at) != 15*(2+3) {
+			t.Errorf("%s: %d reads", owner, len(at))
+		}
+		for i := range at {
+			if j := i + 20; j < len(at) && at[j].Sub(at[i]) < time.Minute {
+				t.Fatalf("%s: more than 20 reads within %s", owner, at[j].Sub(at[i]))
 			}
 		}
 	}
-	cancel()
-	<-done
-	// Three listings a round, so three rounds a minute.
-	want := []time.Duration{0, time.Second, 2 * time.Second, time.Minute, 61 * time.Second}
-	if diff := cmp.Diff(want, at); diff != "" {
-		t.Errorf("rounds began at (-want +got):\n%s", diff)
+}
+
+// A repository that hangs keeps nobody waiting, not even for the next round.
+func TestASlowRepositoryDelaysNoOther(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		hangs := forge.Repo{Owner: "acme", Name: "hangs"}
+		source := &hanging{world: newWorld(), hangs: hangs}
+		store := memory.New(memory.Options{})
+		p := intake.NewPoller(intake.PollerOptions{
+			Source: source, Inbox: store, Labels: []string{"pipeline:triage"}, Interval: 30 * time.Second,
+			Interest: func(context.Context) ([]forge.Ref, error) { return nil, nil },
+			Repos:    func(context.Context) ([]forge.Repo, error) { return []forge.Repo{hangs, widgets}, nil },
+		})
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan error)
+		go func() { done <- p.Run(ctx) }()
+		time.Sleep(100 * time.Second)
+		source.mu.Lock()
+		source.issue(seven, "pipeline:triage")
+		source.mu.Unlock()
+		time.Sleep(31 * time.Second) // one interval
+		if n := len(rows(t, store)); n != 1 {
+			t.Errorf("%d rows, want the label of the repository that works", n)
+		}
+		cancel()
+		<-done
+	})
+}
+
+// hanging never answers about one repository.
+type hanging struct {
+	*world
+	hangs forge.Repo
+}
+
+func (h *hanging) RecentEvents(ctx context.Context, r forge.Repo) (forge.Recent[forge.RepoEvent], error) {
+	if r == h.hangs {
+		<-ctx.Done()
+		return forge.Recent[forge.RepoEvent]{}, ctx.Err()
+	}
+	return h.world.RecentEvents(ctx, r)
+}
+
+// With webhooks an idle repository is read less and less often, down to an
+// eighth; what a webhook tells, open work and a webhook that failed to tell
+// bring the interval back. Without webhooks it is always the interval.
+func TestTheIntervalAdapts(t *testing.T) {
+	t.Parallel()
+	reads := func(t *testing.T, webhooks bool, interest []forge.Ref, during func(s *slowed, p *intake.Poller)) (at []time.Duration) {
+		t.Helper()
+		synctest.Test(t, func(t *testing.T) {
+			began := time.Now()
+			s := &slowed{world: newWorld()}
+			s.issue(seven)
+			p := intake.NewPoller(intake.PollerOptions{
+				Source: s, Inbox: memory.New(memory.Options{}), Labels: []string{"pipeline:triage"}, Interval: time.Minute, Webhooks: webhooks,
+				Interest: func(context.Context) ([]forge.Ref, error) { return interest, nil },
+				Repos:    func(context.Context) ([]forge.Repo, error) { return []forge.Repo{widgets}, nil },
+			})
+			ctx, cancel := context.WithTimeout(t.Context(), 31*time.Minute)
+			defer cancel()
+			done := make(chan error)
+			go func() { done <- p.Run(ctx) }()
+			if during != nil {
+				during(s, p)
+			}
+			<-done
+			for _, t := range s.at {
+				at = append(at, t.Sub(began).Round(time.Minute)/time.Minute)
+			}
+		})
+		return at
+	}
+	every := make([]time.Duration, 31)
+	for i := range every {
+		every[i] = time.Duration(i)
+	}
+	for _, c := range []struct {
+		name     string
+		webhooks bool
+		interest []forge.Ref
+		during   func(*slowed, *intake.Poller)
+		want     []time.Duration
+	}{
+		{"polling alone", false, nil, nil, every},
+		{"idle", true, nil, nil, []time.Duration{0, 2, 6, 14, 22, 30}},
+		{"open work", true, []forge.Ref{seven}, nil, every},
+		{"a webhook", true, nil, func(_ *slowed, p *intake.Poller) {
+			time.Sleep(15*time.Minute + time.Second)
+			p.Told(widgets)
+		}, []time.Duration{0, 2, 6, 14, 16, 17, 19, 23, 31}},
+		{"a webhook that did not come", true, nil, func(s *slowed, _ *intake.Poller) {
+			time.Sleep(15 * time.Minute)
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			i := s.issues[seven]
+			i.Labels = []string{"pipeline:triage"}
+			i.log = append(i.log, forge.IssueEvent{ID: 900, Kind: "labeled", Label: "pipeline:triage", Actor: ada, At: time.Now()})
+		}, []time.Duration{0, 2, 6, 14, 22, 23, 24, 25, 26, 27, 28, 29, 30}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			got := reads(t, c.webhooks, c.interest, c.during)
+			if n := len(got); n > 0 && got[n-1] == 31 {
+				got = got[:n-1]
+			}
+			want := slices.DeleteFunc(slices.Clone(c.want), func(d time.Duration) bool { return d == 31 })
+			if diff := gocmp.Diff(want, got); diff != "" {
+				t.Errorf("read in the minutes (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// slowed notes when the feed is read.
+type slowed struct {
+	*world
+	at []time.Time
+}
+
+func (s *slowed) RecentEvents(ctx context.Context, r forge.Repo) (forge.Recent[forge.RepoEvent], error) {
+	out, err := s.world.RecentEvents(ctx, r)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.at = append(s.at, time.Now())
+	return out, err
+}
+
+// More news than a page of the feed holds is a gap, which a sweep closes.
+func TestAGapInAFeedIsSwept(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	r.page = 3
+	i := r.issue(seven, "pipeline:triage")
+	r.round()
+	i.label(210, "labeled", "pipeline:plan")
+	noise := r.issue(forge.Ref{Repo: widgets, Number: 8})
+	for n := range 5 {
+		noise.event(int64(211+n), "subscribed", "")
+	}
+	r.want("found", r.round(), "label-event/210")
+	lists := r.lists
+	r.round()
+	if r.lists > lists {
+		t.Error("swept again without a gap")
+	}
+}
+
+// A bad token fails everywhere by one cause, which is said once.
+func TestOneCauseIsReportedOnce(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	r.repos = nil
+	for i := range 20 {
+		repo := forge.Repo{Owner: "acme", Name: fmt.Sprintf("r%d", i)}
+		r.repos = append(r.repos, repo)
+		r.fail[repo] = &forge.Error{Kind: forge.KindDenied, Status: 401, Op: "reading " + repo.String(), Err: errors.New("Bad credentials")}
+	}
+	r.round()
+	r.round()
+	if n := strings.Count(r.log.String(), "Bad credentials"); n != 1 {
+		t.Errorf("reported %d times, want once:\n%s", n, &r.log)
+	}
+	clear(r.fail)
+	r.round()
+	if n := strings.Count(r.log.String(), "polling works again"); n != 1 {
+		t.Errorf("its end was reported %d times, want once:\n%s", n, &r.log)
 	}
 }
 

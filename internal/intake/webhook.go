@@ -33,12 +33,22 @@ type Options struct {
 	// Skip marks comments that are never news, such as the bot's own status
 	// comment; nil for none.
 	Skip func(forge.Comment) bool
-	// Serves reports that a repository is one to work in; nil for all. An
-	// organisation's webhook and a GitHub App tell of others, too.
-	Serves func(forge.Repo) bool
+	// Name reports that a repository is one to work in, and under which name
+	// the bot knows it: it may have been renamed, its id stays. nil serves all
+	// by the name they have. An organisation's webhook and a GitHub App tell
+	// of others, too.
+	Name func(now forge.Repo, id int64) (known forge.Repo, ok bool)
+	// Wants reports that an event is to have a row; nil for all that name an
+	// issue, a pull request or a commit. Of the others Told is all that
+	// happens.
+	Wants func(forge.Event) bool
+	// Told is called for each event of a repository that is served (or of no
+	// repository), after its row is stored; it may be nil and must be quick.
+	Told func(forge.Event)
 	// Observe counts: the kind of a delivery ("issues") and what became of
-	// it: stored, duplicate, ignored, skipped, foreign, ping, malformed,
-	// unsigned, too-large, busy, failed. It may be nil.
+	// it: stored, duplicate, noted (needs no row), ignored (the kind or the
+	// action means nothing), skipped, foreign, ping, malformed, unsigned,
+	// too-large, busy, failed. It may be nil.
 	Observe func(kind, outcome string)
 }
 
@@ -63,8 +73,14 @@ func Handler(o Options) http.Handler {
 	if o.Observe == nil {
 		o.Observe = func(string, string) {}
 	}
-	if o.Serves == nil {
-		o.Serves = func(forge.Repo) bool { return true }
+	if o.Name == nil {
+		o.Name = func(now forge.Repo, _ int64) (forge.Repo, bool) { return now, true }
+	}
+	if o.Wants == nil {
+		o.Wants = func(forge.Event) bool { return true }
+	}
+	if o.Told == nil {
+		o.Told = func(forge.Event) {}
 	}
 	return &hook{o, newSlots()}
 }
@@ -149,9 +165,13 @@ func (h *hook) accept(r *http.Request, delivery string, body []byte) (outcome st
 		return "malformed", http.StatusBadRequest, err.Error()
 	case !ok:
 		return "ignored", http.StatusAccepted, "nothing to do"
-	case !h.Serves(got.event.Issue.Repo):
+	case !h.serves(&got.event):
 		log.InfoContext(ctx, "webhook ignored: its repository is not in the configuration", "issue", got.event.Issue.String())
 		return "foreign", http.StatusAccepted, "this repository is not served"
+	case !rowed(got.event) || !h.Wants(got.event):
+		h.Told(got.event)
+		log.DebugContext(ctx, "webhook noted", "repo", got.event.Issue.Repo.String(), "event", string(got.event.Kind), "action", got.event.Action)
+		return "noted", http.StatusAccepted, "noted"
 	case got.event.Comment != nil && h.Skip(*got.event.Comment):
 		return "skipped", http.StatusAccepted, "nothing to do"
 	}
@@ -161,11 +181,37 @@ func (h *hook) accept(r *http.Request, delivery string, body []byte) (outcome st
 		log.ErrorContext(ctx, "webhook not stored", "issue", got.event.Issue.String(), "error", err)
 		return "failed", http.StatusServiceUnavailable, "not stored; deliver it again"
 	case !fresh:
+		h.Told(got.event)
 		return "duplicate", http.StatusAccepted, "known already"
 	default:
+		h.Told(got.event)
 		log.InfoContext(ctx, "webhook stored", "issue", got.event.Issue.String(), "event", string(got.event.Kind))
 		return "stored", http.StatusAccepted, "stored"
 	}
+}
+
+// serves gives the event's repository the name by which it is known. An
+// installation's event concerns no single one. What it was called before is
+// tried, too: that is how a new name is learnt.
+func (h *hook) serves(ev *forge.Event) bool {
+	if ev.Kind == forge.InstallationChanged {
+		return true
+	}
+	known, ok := h.Name(ev.Issue.Repo, ev.RepoID)
+	if !ok && ev.Kind == forge.RepoChanged && ev.Was != "" {
+		if before, err := forge.ParseRepo(ev.Was); err == nil {
+			known, ok = h.Name(before, ev.RepoID)
+		}
+	}
+	if ok && ev.Kind != forge.RepoChanged { // that one says both names
+		ev.Issue.Repo = known
+	}
+	return ok
+}
+
+// rowed reports that an event names something that work may be waiting for.
+func rowed(ev forge.Event) bool {
+	return ev.Issue.Number > 0 || ev.Pull > 0 || (ev.Kind == forge.ChecksChanged || ev.Kind == forge.Pushed) && ev.SHA != ""
 }
 
 // unwrap takes the JSON out of the two content types that GitHub offers.

@@ -93,7 +93,7 @@ func TestADeliveryBecomesARow(t *testing.T) {
 		return `{"action":"` + action + `","issue":{"id":77,"number":7,"updated_at":"2026-11-30T11:00:00Z"},` + rest + repoJSON + `,` + senderJSON + `}`
 	}
 	event := func(k forge.EventKind) forge.Event {
-		return forge.Event{Kind: k, Issue: forge.Ref{Repo: acme, Number: 7}, Actor: ada, At: start, Source: "webhook"}
+		return forge.Event{Kind: k, Issue: forge.Ref{Repo: acme, Number: 7}, Actor: ada, At: start, Source: "webhook", RepoID: 1}
 	}
 	changed := func(ev forge.Event, f func(*forge.Event)) forge.Event { f(&ev); return ev }
 	tests := []struct {
@@ -115,6 +115,7 @@ func TestADeliveryBecomesARow(t *testing.T) {
 			e.Comment = &forge.Comment{ID: 991, Author: forge.Actor{Login: "ghost"}, Body: "/pipeline approve", Created: at, Updated: at}
 		})},
 		{"merged", "pull_request", `{"action":"closed","pull_request":{"number":9,"merged":true},` + repoJSON + `,"sender":{"id":6,"login":"x[bot]"}}`, "", changed(event(forge.PullClosed), func(e *forge.Event) {
+			e.Pull, e.Action = 9, "closed"
 			e.Issue.Number, e.Merged, e.Actor = 9, true, forge.Actor{ID: 6, Login: "x[bot]", Bot: true}
 		})},
 	}
@@ -190,7 +191,7 @@ func TestWhatIsNoDeliveryLeavesNoRow(t *testing.T) {
 			h := handler(store, func(o *intake.Options) {
 				o.MaxBody = 1000
 				o.Skip = func(c forge.Comment) bool { return c.Body == "status" }
-				o.Serves = func(r forge.Repo) bool { return r.Name == "widgets" }
+				o.Name = func(r forge.Repo, _ int64) (forge.Repo, bool) { return r, r.Name == "widgets" }
 				o.Observe = func(_, what string) { outcome = what }
 				o.Secrets = append(o.Secrets, secret.Value{})
 			})
@@ -338,7 +339,7 @@ func FuzzDelivery(f *testing.F) {
 			t.Errorf("answered %d with %d rows", w.Code, len(got))
 		case len(got) == 1:
 			ev := decoded(t, got[0])
-			if _, err := forge.ParseRef(ev.Issue.String()); err != nil || ev.Kind == "" || string(ev.Kind) != got[0].Kind {
+			if _, err := forge.ParseRepo(ev.Issue.Repo.String()); err != nil || ev.Kind == "" || string(ev.Kind) != got[0].Kind {
 				t.Errorf("stored %+v", ev)
 			}
 		}
