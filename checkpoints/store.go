@@ -129,8 +129,8 @@ type Runs interface {
 	IDs(ctx context.Context, f Filter) ([]string, error)
 	// History returns the completed nodes of a run in order of Seq.
 	History(ctx context.Context, id string) ([]NodeRecord, error)
-	// Wake makes a Halted run Ready, with a token; other statuses give
-	// ErrConflict.
+	// Wake makes a Halted run Ready, with a token, and so a Waiting one that
+	// only an instant wakes (a back-off); others give ErrConflict.
 	Wake(ctx context.Context, id string) error
 	// Deliver records an event for a run. fresh is false when its key was
 	// seen before. A run Waiting for that kind becomes Ready, with a token,

@@ -89,8 +89,9 @@ func (s *Store) Wake(ctx context.Context, id string) error {
 		if err != nil {
 			return err
 		}
-		if r.Status != checkpoints.Halted {
-			return fmt.Errorf("run %s is %s, not halted: %w", id, r.Status, checkpoints.ErrConflict)
+		rests := r.Status == checkpoints.Waiting && r.Wait != nil && r.Wait.Event == ""
+		if r.Status != checkpoints.Halted && !rests {
+			return fmt.Errorf("run %s is %s, neither halted nor backing off: %w", id, r.Status, checkpoints.ErrConflict)
 		}
 		if !r.ended {
 			r.Code, r.Reason = "", ""

@@ -82,8 +82,9 @@ func (s *Store) Wake(ctx context.Context, id string) error {
 		if err != nil {
 			return err
 		}
-		if p.status != checkpoints.Halted {
-			return fmt.Errorf("run %s is %s, not halted: %w", id, p.status, checkpoints.ErrConflict)
+		rests := p.status == checkpoints.Waiting && p.waitEvent == ""
+		if p.status != checkpoints.Halted && !rests {
+			return fmt.Errorf("run %s is %s, neither halted nor backing off: %w", id, p.status, checkpoints.ErrConflict)
 		}
 		if !p.ended {
 			if err := t.exec1(`UPDATE runs SET code = '', reason = '' WHERE id = ?`, id); err != nil {

@@ -122,7 +122,7 @@ func progressCases() map[string]func(*fixture) {
 			f.tokenFor(got)
 			f.claim(got)
 		},
-		"only a halted run wakes": func(f *fixture) {
+		"no other run wakes": func(f *fixture) {
 			r := f.start("k")
 			f.is(f.Wake(f.ctx, r.ID), checkpoints.ErrConflict)
 			r, l := f.claim(r)
@@ -133,6 +133,18 @@ func progressCases() map[string]func(*fixture) {
 			f.is(f.Wake(f.ctx, f.waiting("k3", time.Time{}).ID), checkpoints.ErrConflict)
 			f.is(f.Wake(f.ctx, "nope"), checkpoints.ErrNotFound)
 			f.noToken()
+		},
+		"a back-off can be cut short": func(f *fixture) {
+			r, l := f.claimed("k")
+			f.ok(f.Commit(f.ctx, l, step(1, "a", "b")))
+			f.ok(f.Park(f.ctx, l, checkpoints.Wait{Node: "b", Since: f.clk.Now(), Until: f.clk.Now().Add(time.Hour), Why: "busy"}))
+			f.noToken()
+			f.ok(f.Wake(f.ctx, r.ID))
+			got := f.get(r.ID)
+			f.same([]any{got.Status, got.Next, got.Seq}, []any{checkpoints.Ready, "b", int64(1)})
+			f.tokenFor(got)
+			f.is(f.Wake(f.ctx, r.ID), checkpoints.ErrConflict)
+			f.claim(got)
 		},
 		"a halted ending run wakes as ending": func(f *fixture) {
 			r, l := f.claimed("k")

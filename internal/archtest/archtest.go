@@ -63,6 +63,7 @@ func Floors() map[string]int {
 		"internal/flowops":     25,
 		"internal/handoff":     25,
 		"internal/report":      25,
+		"internal/breaker":     25,
 
 		"phases/agent":      30,
 		"phases/triage":     30,

@@ -81,6 +81,9 @@ func (b Builder) First(ctx context.Context, a Ask) (checkpoints.StartReq, error)
 // lookedAt is how many runs, newest first, an earlier one is looked for in.
 const lookedAt = 1000
 
+// after begins the trigger of a phase that follows another run.
+const after = "after/"
+
 // Next builds the start of the phase that follows a run that has just ended.
 // Like First it fails with ErrUnfit when trying again is of no use.
 func (b Builder) Next(ctx context.Context, done checkpoints.Run, phase labels.Phase) (checkpoints.StartReq, error) {
@@ -89,7 +92,7 @@ func (b Builder) Next(ctx context.Context, done checkpoints.Run, phase labels.Ph
 		return checkpoints.StartReq{}, fmt.Errorf("run %s: %w", done.ID, err)
 	}
 	ref := forge.Ref{Repo: repo, Number: done.Issue}
-	return b.build(ctx, Ask{Ref: ref, Phase: phase, Trigger: "after/" + done.ID}, &done)
+	return b.build(ctx, Ask{Ref: ref, Phase: phase, Trigger: after + done.ID}, &done)
 }
 
 // predecessor is the newest final run of a phase that leads to the given one;
