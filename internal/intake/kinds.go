@@ -2,6 +2,7 @@ package intake
 
 import (
 	"errors"
+	"maps"
 	"slices"
 	"strings"
 
@@ -225,3 +226,7 @@ func (p *payload) installation(h *happened) error {
 	}
 	return nil // these concern no single repository
 }
+
+// Kinds are the kinds of deliveries that are read, as X-GitHub-Event names
+// them: those to subscribe to. Others are acknowledged and counted.
+func Kinds() []string { return slices.Sorted(maps.Keys(kinds())) }

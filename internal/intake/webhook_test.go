@@ -52,6 +52,7 @@ const (
 	repoJSON   = `"repository":{"id":1,"full_name":"Acme/widgets"}`
 	senderJSON = `"sender":{"id":5,"login":"ada","type":"User"}`
 	labelled   = `{"action":"labeled","issue":{"id":77,"number":7,"body":null},"label":{"name":"pipeline:triage"},` + repoJSON + `,` + senderJSON + `}`
+	pullJSON   = `"pull_request":{"number":9,"head":{"ref":"pipelinebot/7-x","sha":"abc"}}`
 	commented  = `{"action":"created","issue":{"id":77,"number":7},"comment":{"id":991,"user":null,"body":"/pipeline approve","created_at":"2026-11-30T11:00:00Z","updated_at":"2026-11-30T11:00:00Z"},` + repoJSON + `,` + senderJSON + `}`
 )
 
@@ -95,6 +96,13 @@ func TestADeliveryBecomesARow(t *testing.T) {
 	event := func(k forge.EventKind) forge.Event {
 		return forge.Event{Kind: k, Issue: forge.Ref{Repo: acme, Number: 7}, Actor: ada, At: start, Source: "webhook", RepoID: 1}
 	}
+	around := func(text string) string { return `{` + text + `,` + repoJSON + `,` + senderJSON + `}` }
+	aside := func(k forge.EventKind, f func(*forge.Event)) forge.Event {
+		ev := event(k)
+		ev.Issue.Number = 0
+		f(&ev)
+		return ev
+	}
 	changed := func(ev forge.Event, f func(*forge.Event)) forge.Event { f(&ev); return ev }
 	tests := []struct {
 		name, kind, body, key string
@@ -118,6 +126,26 @@ func TestADeliveryBecomesARow(t *testing.T) {
 			e.Pull, e.Action = 9, "closed"
 			e.Issue.Number, e.Merged, e.Actor = 9, true, forge.Actor{ID: 6, Login: "x[bot]", Bot: true}
 		})},
+		{"opened", "issues", with("opened", ``), "", event(forge.IssueOpened)},
+		{"pull pushed", "pull_request", around(`"action":"synchronize",` + pullJSON), "", aside(forge.Pushed, func(e *forge.Event) {
+			e.Action, e.Pull, e.Head, e.SHA = "synchronize", 9, "pipelinebot/7-x", "abc"
+		})},
+		{"reviewed", "pull_request_review", around(`"action":"submitted","review":{"id":4,"commit_id":"old"},` + pullJSON), "", aside(forge.Reviewed, func(e *forge.Event) {
+			e.Action, e.Pull, e.Head, e.SHA = "submitted", 9, "pipelinebot/7-x", "old"
+		})},
+		{"line commented", "pull_request_review_comment", around(`"action":"created",` + pullJSON), "", aside(forge.Reviewed, func(e *forge.Event) {
+			e.Action, e.Pull, e.Head, e.SHA = "created", 9, "pipelinebot/7-x", "abc"
+		})},
+		{"check run", "check_run", around(`"action":"completed","check_run":{"head_sha":"abc","check_suite":{"head_branch":"pipelinebot/7-x"},"pull_requests":[{"number":9}]}`), "", aside(forge.ChecksChanged, func(e *forge.Event) {
+			e.Action, e.Pull, e.Head, e.SHA = "completed", 9, "pipelinebot/7-x", "abc"
+		})},
+		{"check suite", "check_suite", around(`"action":"completed","check_suite":{"head_sha":"abc","head_branch":null,"pull_requests":[]}`), "", aside(forge.ChecksChanged, func(e *forge.Event) {
+			e.Action, e.SHA = "completed", "abc"
+		})},
+		{"status", "status", around(`"sha":"abc","state":"success","branches":[{"name":"main"},{"name":"pipelinebot/7-x"}]`), "", aside(forge.ChecksChanged, func(e *forge.Event) {
+			e.Action, e.SHA, e.Head = "success", "abc", "pipelinebot/7-x"
+		})},
+		{"push", "push", around(`"ref":"refs/heads/main","after":"abc"`), "", aside(forge.Pushed, func(e *forge.Event) { e.Head, e.SHA = "main", "abc" })},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -297,6 +325,62 @@ func (s slow) Receive(ctx context.Context, e checkpoints.InboxEvent) (bool, erro
 	close(s.entered)
 	<-s.release
 	return s.Store.Receive(ctx, e)
+}
+
+// What concerns no single issue leaves no row, but is told.
+func TestWhatChangesAroundTheIssuesIsTold(t *testing.T) {
+	t.Parallel()
+	ada := forge.Actor{ID: 5, Login: "ada"}
+	widgets := forge.Ref{Repo: forge.Repo{Owner: "Acme", Name: "widgets"}}
+	for _, c := range []struct {
+		kind, body string
+		want       forge.Event
+	}{
+		{"label", `{"action":"edited","label":{"name":"go:triage"},"changes":{"name":{"from":"pipeline:triage"}},` + repoJSON + `,` + senderJSON + `}`,
+			forge.Event{Kind: forge.LabelChanged, Issue: widgets, Action: "edited", Label: "go:triage", Was: "pipeline:triage", RepoID: 1}},
+		{"label", `{"action":"deleted","label":{"name":"pipeline:triage"},` + repoJSON + `,` + senderJSON + `}`,
+			forge.Event{Kind: forge.LabelChanged, Issue: widgets, Action: "deleted", Label: "pipeline:triage", RepoID: 1}},
+		{"repository", `{"action":"renamed","changes":{"repository":{"name":{"from":"gadgets"}}},` + repoJSON + `,` + senderJSON + `}`,
+			forge.Event{Kind: forge.RepoChanged, Issue: widgets, Action: "renamed", Was: "Acme/gadgets", RepoID: 1}},
+		{"repository", `{"action":"transferred","changes":{"owner":{"from":{"user":{"login":"bob"}}}},` + repoJSON + `,` + senderJSON + `}`,
+			forge.Event{Kind: forge.RepoChanged, Issue: widgets, Action: "transferred", Was: "bob/widgets", RepoID: 1}},
+		{"repository", `{"action":"archived",` + repoJSON + `,` + senderJSON + `}`,
+			forge.Event{Kind: forge.RepoChanged, Issue: widgets, Action: "archived", RepoID: 1}},
+		{"member", `{"action":"removed",` + repoJSON + `,` + senderJSON + `}`,
+			forge.Event{Kind: forge.MemberChanged, Issue: widgets, Action: "removed", RepoID: 1}},
+		{"installation", `{"action":"suspend","installation":{"id":11},` + senderJSON + `}`,
+			forge.Event{Kind: forge.InstallationChanged, Action: "suspend", Installation: 11}},
+		{"installation_repositories", `{"action":"added","installation":{"id":11},` + senderJSON + `}`,
+			forge.Event{Kind: forge.InstallationChanged, Action: "added", Installation: 11}},
+	} {
+		var told []forge.Event
+		var outcome string
+		store := memory.New(memory.Options{})
+		w := httptest.NewRecorder()
+		handler(store, func(o *intake.Options) {
+			o.Told = func(ev forge.Event) { told = append(told, ev) }
+			o.Observe = func(_, what string) { outcome = what }
+		}).ServeHTTP(w, delivery(c.kind, "guid-1", c.body))
+		c.want.Actor, c.want.At, c.want.Source = ada, start, "webhook"
+		if diff := cmp.Diff([]forge.Event{c.want}, told); diff != "" || outcome != "noted" || len(rows(t, store)) != 0 {
+			t.Errorf("%s %s: %s (-want +got):\n%s", c.kind, c.want.Action, outcome, diff)
+		}
+	}
+}
+
+// A repository that was renamed is served by the name that the bot knows.
+func TestARenamedRepositoryKeepsItsName(t *testing.T) {
+	t.Parallel()
+	gadgets := forge.Repo{Owner: "acme", Name: "gadgets"}
+	store := memory.New(memory.Options{})
+	w := httptest.NewRecorder()
+	handler(store, func(o *intake.Options) {
+		o.Name = func(now forge.Repo, id int64) (forge.Repo, bool) { return gadgets, id == 1 }
+	}).ServeHTTP(w, delivery("issues", "guid-1", labelled))
+	got := rows(t, store)
+	if len(got) != 1 || decoded(t, got[0]).Issue != (forge.Ref{Repo: gadgets, Number: 7}) {
+		t.Errorf("answered %d, stored %v", w.Code, got)
+	}
 }
 
 func TestTheAnswerComesAfterTheRow(t *testing.T) {
