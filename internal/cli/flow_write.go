@@ -129,13 +129,14 @@ func (s *flowShell) write(name string, src []byte, force bool) error {
 // target is the folder for new flows, and whether the configuration names it.
 func (s *flowShell) target() (dir string, read bool, err error) {
 	named, err := s.configured()
+	none := errors.Is(err, config.ErrNoFile) && !s.configNamed
 	switch {
 	case s.dir != "":
 		return s.dir, err == nil && sameFolder(s.dir, named), nil
-	case err != nil && (!errors.Is(err, config.ErrNoFile) || s.configNamed):
-		return "", false, err
-	case err != nil:
+	case none:
 		return usualFolder, false, nil
+	case err != nil:
+		return "", false, err
 	case named == "":
 		return "", false, usage("there is no folder for flows: make one and set flows_dir in %s, e.g. flows_dir: %s, or give --flows-dir", s.config, usualFolder)
 	}

@@ -27,7 +27,7 @@ func TestGuidesFirstCommands(t *testing.T) {
 	}
 	commands := ""
 	for _, f := range docs.Fences(section) {
-		file := ""
+		var file string
 		switch {
 		case strings.HasPrefix(f.Text, "apiVersion:"):
 			file = "flows/shortest.yaml"
