@@ -26,7 +26,7 @@ func openStore(t *testing.T) *Store {
 // openBusy opens a store that waits for other processes as long as it is told.
 func openBusy(t *testing.T, busy time.Duration) *Store {
 	t.Helper()
-	s, err := Open(t.Context(), Options{Path: filepath.Join(t.TempDir(), "runs.db"), Synchronous: Normal, Busy: busy})
+	s, err := Open(t.Context(), Options{Path: Fresh(t, filepath.Join(t.TempDir(), "runs.db")), Synchronous: Normal, Busy: busy})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -350,7 +350,11 @@ func TestManyWriters(t *testing.T) {
 // those that come later are refused.
 func TestCloseWhileCallsCome(t *testing.T) {
 	t.Parallel()
-	for range 30 {
+	rounds := 30
+	if Raced {
+		rounds = 10
+	}
+	for range rounds {
 		s := openStore(t)
 		var wg sync.WaitGroup
 		begun := make(chan struct{}, 8)

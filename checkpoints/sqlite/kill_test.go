@@ -39,8 +39,12 @@ func TestKilledDaemonLosesNothing(t *testing.T) {
 			}
 		}
 		s := open(t, sqlite.Options{Path: path})
+		runs, err := s.List(t.Context(), checkpoints.Filter{Limit: 1000})
+		if err != nil {
+			t.Fatal(err)
+		}
 		for i := range writers {
-			intact(t, s, fmt.Sprint("k", i), acked[i])
+			intact(t, s, runs, fmt.Sprint("k", i), acked[i])
 		}
 		if err := s.Close(); err != nil {
 			t.Fatal(err)
@@ -50,12 +54,8 @@ func TestKilledDaemonLosesNothing(t *testing.T) {
 
 // intact fails the test unless a run's nodes are there without a gap, at least
 // up to the one that was acknowledged last.
-func intact(t *testing.T, s *sqlite.Store, key string, acked int64) {
+func intact(t *testing.T, s *sqlite.Store, runs []checkpoints.Run, key string, acked int64) {
 	t.Helper()
-	runs, err := s.List(t.Context(), checkpoints.Filter{Limit: 1000})
-	if err != nil {
-		t.Fatal(err)
-	}
 	for _, r := range runs {
 		if r.Key != key {
 			continue

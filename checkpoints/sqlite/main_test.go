@@ -3,7 +3,9 @@ package sqlite_test
 import (
 	"context"
 	"encoding/json"
+	"flag"
 	"fmt"
+	"log"
 	"os"
 	"testing"
 	"time"
@@ -18,6 +20,11 @@ import (
 func TestMain(m *testing.M) {
 	if storetest.BeChild(child) {
 		return
+	}
+	if sqlite.Raced { // the only property is of one goroutine, of no interest to the detector
+		if err := flag.Set("rapid.checks", "10"); err != nil {
+			log.Fatal(err)
+		}
 	}
 	goleak.VerifyTestMain(m)
 }

@@ -247,9 +247,10 @@ func TestSameAsInMemory(t *testing.T) {
 		mem, file := &side{}, &side{}
 		mem.Store = memory.New(memory.Options{Clock: clk, Enqueue: func(tok queue.Token) { mem.tokens = append(mem.tokens, tok) }})
 		path := filepath.Join(dir, "runs.db")
-		for _, suffix := range []string{"", "-wal", "-shm"} {
+		for _, suffix := range []string{"-wal", "-shm"} {
 			_ = os.Remove(path + suffix)
 		}
+		sqlite.Fresh(t, path)
 		s, err := sqlite.Open(t.Context(), sqlite.Options{Path: path, Clock: clk, Synchronous: sqlite.Normal})
 		if err != nil {
 			rt.Fatal(err)

@@ -17,7 +17,7 @@ import (
 func TestStore(t *testing.T) {
 	t.Parallel()
 	storetest.Run(t, func(t *testing.T, clk *clock.Fake, enqueue func(queue.Token)) checkpoints.Store {
-		s := open(t, sqlite.Options{Path: filepath.Join(t.TempDir(), "runs.db"), Clock: clk, Synchronous: sqlite.Normal})
+		s := open(t, sqlite.Options{Path: sqlite.Fresh(t, filepath.Join(t.TempDir(), "runs.db")), Clock: clk, Synchronous: sqlite.Normal})
 		s.SetEnqueuer(func(_ context.Context, _ *sql.Tx, tok queue.Token) error {
 			enqueue(tok)
 			return nil
