@@ -1,7 +1,10 @@
 package sqlite_test
 
 import (
+	"database/sql"
+	"fmt"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -89,5 +92,36 @@ func TestALongLoopGrowsLinearly(t *testing.T) {
 	}
 	if first := halves[0]; second > first {
 		t.Errorf("the first half took %d bytes, the second %d", first, second)
+	}
+}
+
+// multiply adds n rows like each of a table, with some columns as expressions
+// over i, which counts from 1.
+func multiply(b testing.TB, tx *sql.Tx, table string, n int, other map[string]string) {
+	b.Helper()
+	rows, err := tx.QueryContext(b.Context(), `SELECT name FROM pragma_table_info(?)`, table)
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer rows.Close()
+	var names, values []string
+	for rows.Next() {
+		var name string
+		if err := rows.Scan(&name); err != nil {
+			b.Fatal(err)
+		}
+		value, ok := other[name]
+		if !ok {
+			value = name
+		}
+		names, values = append(names, name), append(values, value)
+	}
+	if err := rows.Err(); err != nil {
+		b.Fatal(err)
+	}
+	q := fmt.Sprintf(`WITH RECURSIVE c (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM c WHERE i < %d)
+		INSERT INTO %s (%s) SELECT %s FROM c, %s`, n, table, strings.Join(names, ", "), strings.Join(values, ", "), table)
+	if _, err := tx.ExecContext(b.Context(), q); err != nil {
+		b.Fatal(err)
 	}
 }
