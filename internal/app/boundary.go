@@ -222,6 +222,35 @@ func (b *boundary) name(now forge.Repo, id int64) (forge.Repo, bool) {
 	}
 }
 
+const (
+	// idsAfter and idsEvery keep the one question a repository, in its life
+	// with this store, away from the start's reads and from each other.
+	idsAfter = 30 * time.Second
+	idsEvery = 2 * time.Second
+)
+
+// learn asks for the ids that no webhook has told yet, so that a rename is
+// understood whenever it happens.
+func (b *boundary) learn(ctx context.Context) {
+	if b.Only != nil || !b.cfg.GitHub.Webhooks || clock.Sleep(ctx, b.clock, idsAfter) != nil {
+		return
+	}
+	for _, r := range b.configured() {
+		b.mu.Lock()
+		known := b.known[strings.ToLower(r.String())] != 0
+		b.mu.Unlock()
+		if known {
+			continue
+		}
+		if now, err := b.forge.Repository(ctx, r); err == nil {
+			b.name(r, now.ID) // under the configured name, whatever its present one
+		}
+		if clock.Sleep(ctx, b.clock, idsEvery) != nil {
+			return
+		}
+	}
+}
+
 func (b *boundary) discoverSoon() {
 	select {
 	case b.look <- struct{}{}:

@@ -65,7 +65,9 @@ func (a *App) Run(ctx context.Context) (err error) {
 		}
 	})
 	group.Go(func() { a.sweep(background) })
+	group.Go(func() { a.live(background) })
 	group.Go(func() { in.discover(background) })
+	group.Go(func() { in.learn(background) })
 	group.Go(func() {
 		if err := in.poller.Run(background); err != nil && background.Err() == nil {
 			failed <- fmt.Errorf("polling: %w", err)

@@ -137,7 +137,7 @@ func (s *shell) root() *cobra.Command {
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usage("%v", err) })
 	root.AddCommand(
 		s.demoCommand(), s.serveCommand(), s.runCommand(), s.flowCommand(), s.runsCommand(), s.replayCommand(),
-		s.mockworldCommand(), s.labelsCommand(), s.configCommand(), s.versionCommand(),
+		s.mockworldCommand(), s.labelsCommand(), s.deliveriesCommand(), s.configCommand(), s.versionCommand(),
 	)
 	checkArgs(root)
 	return root

@@ -37,6 +37,10 @@ func logKey(kind forge.EventKind, id int64) string {
 
 func stamp(t time.Time) string { return t.UTC().Format(time.RFC3339) }
 
+// ToldLater is the name of the cursor that says that a webhook told of the
+// event of that key after it was known; its value is the delivery.
+func ToldLater(key string) string { return "webhook/" + key }
+
 // receive makes an event durable. fresh is false when it was known.
 func receive(ctx context.Context, inbox checkpoints.Inbox, ev forge.Event, delivery, key string, now time.Time) (fresh bool, err error) {
 	body, err := json.Marshal(ev)

@@ -3,8 +3,9 @@ package intake
 import "sync"
 
 // How many repositories of one rate limit are read at the same time: by their
-// feeds, by the feeds of those that were slow or failing last time, and in a
-// sweep. Nobody waits for another kind's.
+// feeds (those in which work is open apart from the idle ones), by the feeds of
+// those that were slow or failing last time, and in a sweep. Nobody waits for
+// another kind's.
 const (
 	feedsAtOnce  = 4
 	slowAtOnce   = 2

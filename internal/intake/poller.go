@@ -235,9 +235,8 @@ func (p *Poller) begin(ctx context.Context, now time.Time, all bool) (done chan 
 		st := w.state
 		return st.busy || st.paused.After(now) || !all && st.due.After(now)
 	})
-	// Who has waited longest comes first, and of those who have not waited
-	// long the ones in which work is open.
-	slices.SortStableFunc(work, func(a, b *chore) int { return a.urgency(p.Interval).Compare(b.urgency(p.Interval)) })
+	// Who has waited longest comes first.
+	slices.SortStableFunc(work, func(a, b *chore) int { return a.state.due.Compare(b.state.due) })
 	for _, w := range work {
 		w.state.busy, w.slow = true, w.state.slow
 	}
@@ -259,8 +258,11 @@ func (p *Poller) begin(ctx context.Context, now time.Time, all bool) (done chan 
 	for _, w := range work {
 		left.Add(1)
 		lane, atOnce := "feed", feedsAtOnce
-		if w.slow {
+		switch {
+		case w.slow:
 			lane, atOnce = "slow", slowAtOnce
+		case len(w.interest) > 0:
+			lane = "active" // its turn comes among few, however many are idle
 		}
 		p.lanes.run(lane+"/"+p.Pool(w.repo), atOnce, func() {
 			defer leave()
@@ -276,13 +278,6 @@ func (p *Poller) begin(ctx context.Context, now time.Time, all bool) (done chan 
 	}
 	leave()
 	return done, nil
-}
-
-func (w *chore) urgency(interval time.Duration) time.Time {
-	if len(w.interest) > 0 {
-		return w.state.due.Add(-4 * interval)
-	}
-	return w.state.due
 }
 
 // readFeed reads one repository's feeds, and reports that it must be swept.

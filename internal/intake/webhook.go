@@ -182,6 +182,11 @@ func (h *hook) accept(r *http.Request, delivery string, body []byte) (outcome st
 		return "failed", http.StatusServiceUnavailable, "not stored; deliver it again"
 	case !fresh:
 		h.Told(got.event)
+		if got.key != "" { // for the report of what webhooks miss; it is no harm to lose it
+			if err := h.Inbox.SetCursor(ctx, ToldLater(got.key), delivery); err != nil {
+				log.WarnContext(ctx, "that a webhook told of a known event was not noted", "error", err)
+			}
+		}
 		return "duplicate", http.StatusAccepted, "known already"
 	default:
 		h.Told(got.event)
