@@ -59,7 +59,7 @@ var (
 	// ErrNewer means that the database was written by a newer version.
 	ErrNewer = errors.New("checkpoints: database is from a newer version")
 	// ErrBudget means that a reservation would pass a limit.
-	ErrBudget = errors.New("checkpoints: budget exhausted")
+	ErrBudget = errors.New("budget exhausted")
 	// ErrInUse means that another process has the database; the text says who.
 	ErrInUse = errors.New("checkpoints: database is in use")
 )

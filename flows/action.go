@@ -195,8 +195,8 @@ type Effects interface {
 // Errors that actions return or get; test with errors.Is.
 var (
 	ErrBudget    = checkpoints.ErrBudget
-	ErrLabelGone = errors.New("flows: the phase label is gone")
-	ErrHalted    = errors.New("flows: a stop is in force")
+	ErrLabelGone = errors.New("the phase label is gone")
+	ErrHalted    = errors.New("a stop is in force")
 )
 
 // Retry wraps an error that may go away: the node's retry policy applies, then

@@ -128,7 +128,7 @@ func readEntry(s Source, file string) (Entry, bool) {
 }
 
 // errFolder is a link to a folder, which is not followed.
-var errFolder = errors.New("flows: a folder")
+var errFolder = errors.New("a folder")
 
 // readFlow reads a regular file, or what a link to one leads to: reading a pipe
 // or a device would not end.

@@ -14,9 +14,9 @@ const maxLevels = 3
 // Reasons why a flow's child is not there; test with errors.Is.
 var (
 	// ErrNoFlow means that no flow has a name.
-	ErrNoFlow = errors.New("flows: no such flow")
+	ErrNoFlow = errors.New("no such flow")
 	// ErrRecursion means that a flow is among its own children.
-	ErrRecursion = errors.New("flows: a flow is its own child")
+	ErrRecursion = errors.New("a flow is its own child")
 )
 
 // inline are the flows that stand in a file beside the one that is loaded, and

@@ -11,14 +11,14 @@ import (
 // Errors about definitions; test with errors.Is.
 var (
 	// ErrNoRoute means that no edge took a node's outcome.
-	ErrNoRoute = errors.New("flows: no edge matched")
+	ErrNoRoute = errors.New("no edge matched")
 	// ErrDrift means that a frozen definition does not fit this program any
 	// more: an action is gone or has another version.
-	ErrDrift = errors.New("flows: the frozen definition does not fit this version")
+	ErrDrift = errors.New("the frozen definition does not fit this version")
 	// ErrCorrupt means that a frozen definition or its run is unreadable.
-	ErrCorrupt = errors.New("flows: the frozen definition is corrupt")
+	ErrCorrupt = errors.New("the frozen definition is corrupt")
 	// ErrInvalidState means that a value does not fit the state schema.
-	ErrInvalidState = errors.New("flows: invalid state")
+	ErrInvalidState = errors.New("invalid state")
 )
 
 // Flow is a validated definition; immutable.

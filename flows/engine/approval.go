@@ -34,10 +34,14 @@ func (w *walk) approval(ctx context.Context, node *planned, en entry) result {
 	case said != flows.OK && said != flows.Denied:
 		return a.passOver(fmt.Sprintf("%s said %q, which is neither ok nor denied", orNone(by), said))
 	}
-	res = result{outcome: said, eventKey: a.event.Key, note: fmt.Sprintf("%s by %s", said, by)}
-	if by == "" {
-		res.note = fmt.Sprintf("%s by the %s", said, operator)
+	res = result{outcome: said, eventKey: a.event.Key, note: "approved"}
+	if said == flows.Denied {
+		res.note = "denied"
 	}
+	if by == "" {
+		by = "the " + operator
+	}
+	res.note += " by " + by
 	if note := data.Str("note"); note != "" {
 		res.note += ": " + note
 	}

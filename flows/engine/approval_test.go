@@ -129,7 +129,7 @@ func TestApprovalOverStops(t *testing.T) {
 	}
 	stop = false
 	w.want(w.walk(id), "ended ok: human c done")
-	if got := w.history(id)[1]; got.Note != "ok by ann" || string(got.Delta) != `{"s":"ann"}` {
+	if got := w.history(id)[1]; got.Note != "approved by ann" || string(got.Delta) != `{"s":"ann"}` {
 		t.Errorf("record = %+v", got)
 	}
 }

@@ -130,17 +130,17 @@ func (e *Engine) Freeze(f *flows.Flow, r checkpoints.StartReq, input flows.State
 // Errors with which runs end, beside those of flows; test with errors.Is.
 var (
 	// ErrMaxSteps means that the run has completed as many nodes as it may.
-	ErrMaxSteps = errors.New("engine: too many steps")
+	ErrMaxSteps = errors.New("too many steps")
 	// ErrMaxEvents means that a node has waited over as many events that were
 	// not for it as it may.
-	ErrMaxEvents = errors.New("engine: too many other events")
+	ErrMaxEvents = errors.New("too many other events")
 	// ErrTimeout means that a node took too long, or was silent too long.
-	ErrTimeout = errors.New("engine: node timed out")
+	ErrTimeout = errors.New("node timed out")
 	// ErrNoResult means that a flow ended, or wanted to, without a result.
-	ErrNoResult = errors.New("engine: the flow has no result")
+	ErrNoResult = errors.New("the flow has no result")
 	// ErrShutdown, as the cause of a cancelled context, ends a walk so that
 	// it can be resumed: the node in work is cut, the run released.
-	ErrShutdown = errors.New("engine: shutting down")
+	ErrShutdown = errors.New("shutting down")
 )
 
 // Halt, as the cause of a cancelled context, ends a walk because a stop is in

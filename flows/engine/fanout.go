@@ -16,7 +16,7 @@ import (
 const branchCancelled = "cancelled"
 
 // errSibling cuts the branches beside one that failed.
-var errSibling = errors.New("engine: another branch failed")
+var errSibling = errors.New("another branch failed")
 
 // fanning is one visit of a fanout. Its branches run at once, each with the
 // same state, and each is stored when it ends; what becomes of the node

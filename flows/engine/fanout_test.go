@@ -134,7 +134,7 @@ func TestOptionalBranch(t *testing.T) {
 		"failed: it ended with denied": func(context.Context, flows.Call) (flows.Result, error) {
 			return flows.Result{Outcome: flows.Denied}, nil
 		},
-		"failed: flows: invalid state: n is not among the keys that the node writes": sets("n", 4),
+		"failed: invalid state: n is not among the keys that the node writes": sets("n", 4),
 	} {
 		w := fannedWorld(t)
 		w.script["z"] = fail

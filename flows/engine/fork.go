@@ -13,7 +13,7 @@ import (
 )
 
 // ErrFork means that a run can't be forked from a node; the text says why.
-var ErrFork = errors.New("engine: can't fork")
+var ErrFork = errors.New("can't fork")
 
 // Fork is a request for a new run of a run's frozen flow that begins at a
 // node, with the state as it was when the node was last entered, edited. The

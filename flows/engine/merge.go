@@ -13,7 +13,7 @@ import (
 )
 
 // ErrJoin means that a merge was reached without all that it joins.
-var ErrJoin = errors.New("engine: join unsatisfied")
+var ErrJoin = errors.New("join unsatisfied")
 
 // merge puts what the branches of a fanout have changed into the state, in
 // its own order, runs its action over that, if it has one, and reports a line

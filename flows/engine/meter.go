@@ -22,7 +22,7 @@ type meter struct {
 	warned bool
 }
 
-var errClosed = errors.New("engine: the node is over")
+var errClosed = errors.New("the node is over")
 
 // broken notes an error of the store that an action must not be able to hide.
 func (w *walk) broken(err error) {

@@ -280,9 +280,16 @@ func (w *walk) enter(ctx context.Context, node *planned, en entry) result {
 // loop lets its edge back be taken max times.
 func loop(node *planned, visit int) result {
 	if visit > node.Max {
-		return result{outcome: flows.Exhausted, note: fmt.Sprintf("went back %d times already", node.Max)}
+		return result{outcome: flows.Exhausted, note: "went back as often as it may, " + times(node.Max)}
 	}
 	return result{outcome: flows.OK, note: fmt.Sprintf("going back, %d of %d", visit, node.Max)}
+}
+
+func times(n int) string {
+	if n == 1 {
+		return "once"
+	}
+	return fmt.Sprintf("%d times", n)
 }
 
 // settle turns a result into a commit, or into the end of the walk.
