@@ -13,6 +13,9 @@ type Command struct {
 	Rest string
 }
 
+// Note is what a command says beyond its verb.
+func (c Command) Note() string { return strings.TrimSpace(c.Arg + "\n" + c.Rest) }
+
 // verb is a known verb.
 type verb struct {
 	name, arg, does string

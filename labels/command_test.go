@@ -44,7 +44,7 @@ func TestCommands(t *testing.T) {
 	}{
 		{
 			name: "revise", comment: "/pipeline revise Use the cache.\n\nAnd say so in the README.", given: waits, action: labels.Deliver,
-			data: map[string]any{"by": "ada", "via": "revise", "hash": "", "outcome": "denied", "note": "Use the cache.\nAnd say so in the README."},
+			data: map[string]any{"by": "ada", "via": "revise", "hash": "77", "outcome": "denied"},
 		},
 		{name: "revise without words", comment: "/pipeline revise", given: waits, action: labels.Refuse, tell: true},
 		{name: "revise in too many words", comment: "/pipeline revise " + strings.Repeat("x", 2001), given: waits, action: labels.Refuse, tell: true},

@@ -1,6 +1,7 @@
 package labels
 
 import (
+	"strconv"
 	"strings"
 	"unicode/utf8"
 
@@ -144,7 +145,7 @@ const maxNote = 2000
 // revise hands over what a person wants to be different about the plan. The
 // event says no, so that a flow that knows nothing of revisions ends.
 func revise(m Machine, in Input, c Command) Decision {
-	note := strings.TrimSpace(c.Arg + "\n" + c.Rest)
+	note := c.Note()
 	switch {
 	case !may(in, m.Policy.Approve):
 		return lacks(in, "have a plan revised", m.Policy.Approve)
@@ -157,11 +158,12 @@ func revise(m Machine, in Input, c Command) Decision {
 	}
 	return Decision{
 		Action: Deliver, Deliver: "approval", Why: "@" + in.Actor.Login + " wants the plan to be revised",
-		Data: map[string]any{"by": in.Actor.Login, "via": ViaRevise, "hash": "", "outcome": "denied", "note": note},
+		Data: map[string]any{"by": in.Actor.Login, "via": ViaRevise, "hash": strconv.FormatInt(in.Event.Comment.ID, 10), "outcome": "denied"},
 	}
 }
 
-// ViaRevise is how the event of a revision says that it is one.
+// ViaRevise is how the event of a revision says that it is one; its hash is the
+// id of the comment that says what should be different.
 const ViaRevise = "revise"
 
 // retry starts the phase again that came to nothing, as its label would.

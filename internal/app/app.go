@@ -18,6 +18,7 @@ import (
 	"github.com/pipelinebot/pipelinebot/checkpoints/artifacts"
 	"github.com/pipelinebot/pipelinebot/checkpoints/sqlite"
 	"github.com/pipelinebot/pipelinebot/flows/engine"
+	"github.com/pipelinebot/pipelinebot/internal/breaker"
 	"github.com/pipelinebot/pipelinebot/internal/clock"
 	"github.com/pipelinebot/pipelinebot/internal/config"
 	"github.com/pipelinebot/pipelinebot/internal/dispatch"
@@ -121,21 +122,34 @@ func (a *App) assemble() error {
 	a.warnInvalid(catalog)
 	eng := engine.New(engine.Options{
 		Store: a.store, Registry: reg, Artifacts: kept, Clock: a.clock, Log: a.Log,
-		Limits: func(checkpoints.Run) checkpoints.Limits { return a.cfg.Limits },
+		Limits: a.limits,
 		Scrub:  a.scrub.Scrub, Hooks: a.hooks(),
 	})
 	starts := handoff.Builder{Flows: phaseFlows{catalog}, Freezer: eng, Runs: a.store}
+	breaks := breaker.New(breaker.Options{
+		Forge: a.forge, Store: a.store, Label: a.cfg.Labels.Stop, Clock: a.clock, Window: a.cfg.Breaker.Window, Starts: a.cfg.Breaker.Starts,
+	})
 	a.worker = worker.New(worker.Options{
 		Store: a.store, Forge: a.forge, Walker: eng, Next: starts, Names: a.cfg.Labels, Clock: a.clock, Log: a.Log,
-		Reporter: a.reporter,
-		Owner:    fmt.Sprintf("pid-%d", os.Getpid()), Lease: leaseTime, Ended: a.ended,
+		Reporter: a.reporter, Policy: a.cfg.Policy, Breaker: breaks,
+		Owner: fmt.Sprintf("pid-%d", os.Getpid()), Lease: leaseTime, Ended: a.ended,
 	})
 	a.engine = eng
 	a.dispatch = dispatch.New(dispatch.Options{
 		Forge: a.forge, Store: a.store, Starts: starts, Flows: runFlows{reg, eng}, Interrupter: a.worker, Clock: a.clock, Log: a.Log,
 		Machine: labels.Machine{Names: a.cfg.Labels, Policy: a.cfg.Policy}, AllowedBots: a.cfg.AllowedBots,
+		Breaker: breaks, Status: a.reporter, Comments: a.cfg.Breaker.Comments, LooksADay: a.cfg.Triage.Outsiders.PerDay,
 	})
 	return nil
+}
+
+// limits are a run's spend limits; a look at an outsider's issue has its own.
+func (a *App) limits(run checkpoints.Run) checkpoints.Limits {
+	l := a.cfg.Limits
+	if handoff.IsLook(run) {
+		l.Run = a.cfg.Triage.Outsiders.Budget
+	}
+	return l
 }
 
 // Sandbox names what confines repository commands.

@@ -53,6 +53,9 @@ func (a *App) onNode(ctx context.Context, ev engine.NodeEvent) {
 			"outcome", string(ev.Outcome), "took", ev.Took, "note", ev.Note)
 	case engine.Start, engine.Beat:
 	}
+	if (ev.Stage == engine.Start || ev.Stage == engine.End) && ev.Run.Parent == "" && ev.Run.Mode == "" {
+		a.reporter.Moved(ev.Run.ID, a.clock.Now())
+	}
 	if a.Observer != nil {
 		a.Observer.Node(NodeEvent{
 			Run: ev.Run.ID, Issue: ev.Run.Key, Phase: ev.Run.Phase, Node: ev.Node, Kind: string(ev.Kind), Visit: ev.Visit,
@@ -60,6 +63,17 @@ func (a *App) onNode(ctx context.Context, ev engine.NodeEvent) {
 		})
 	}
 }
+
+const (
+	// liveEvery is how often the status comment of a run at work is brought up
+	// to date at most, liveGap how far apart those of all runs are: 30 a
+	// minute of the 80 writes that GitHub allows an installation.
+	liveEvery = 15 * time.Second
+	liveGap   = 2 * time.Second
+)
+
+// live keeps status comments up to date until ctx ends.
+func (a *App) live(ctx context.Context) { a.reporter.Live(ctx, a.clock, a.Log, liveEvery, liveGap) }
 
 func (a *App) ended(run checkpoints.Run, status checkpoints.Status) {
 	if a.Observer != nil {

@@ -62,7 +62,7 @@ func Floors() map[string]int {
 		"internal/flowscript":  25,
 		"internal/flowops":     25,
 		"internal/handoff":     25,
-		"internal/report":      25,
+		"internal/report":      26,
 		"internal/breaker":     25,
 
 		"phases/agent":      30,
@@ -102,7 +102,7 @@ func Owners() map[string][]string {
 		"github.com/expr-lang/expr":                  {"flows"},
 		"github.com/anthropics/anthropic-sdk-go/v2":  {"llm/anthropic"},
 		"github.com/sashabaranov/go-openai":          {"llm/openai"},
-		"github.com/google/jsonschema-go":            {"internal/config", "llm/driver", "phases/actuators", "internal/mockworld/modelwire"},
+		"github.com/google/jsonschema-go":            {"internal/config", "llm/driver", "phases/actuators", "internal/mockworld/modelwire", "internal/mockworld/scenario"},
 		"github.com/landlock-lsm/go-landlock":        {"internal/sandbox"},
 		"github.com/zricethezav/gitleaks/v8":         {"phases/gates"},
 		"github.com/spf13/viper":                     {"phases/gates"},

@@ -250,6 +250,7 @@ func (c *checker) labels() labels.Names {
 
 func (c *checker) policy() labels.Policy {
 	p := labels.DefaultPolicy()
+	p.Outsiders = c.raw.Phases.Triage.Outsiders.Enabled
 	known := []string{"triage", "plan", "implement", "review", "approve", "stop", "lift", "answer"}
 	for _, key := range slices.Sorted(maps.Keys(c.raw.Permissions)) {
 		path := "permissions." + key

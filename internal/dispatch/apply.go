@@ -29,7 +29,15 @@ func (d *Dispatcher) apply(ctx context.Context, rowID string, in labels.Input, d
 	// Told before the labels change: once a refused label is off, the next try
 	// would find nothing left to refuse.
 	if dec.Tell {
-		err := d.tell(ctx, ref, source, in.Actor.Login, dec.Why)
+		may, err := d.within(ctx, ref, refusals, source, d.Comments)
+		if err != nil {
+			return dec, err
+		}
+		if may {
+			err = d.tell(ctx, ref, source, told(in.Actor.Login, dec.Why))
+		} else {
+			d.Log.WarnContext(ctx, "not told: the issue had its comments for this hour", "issue", ref.String(), "why", dec.Why)
+		}
 		if err != nil && !refused(err) {
 			return dec, fmt.Errorf("telling why: %w", err)
 		}
@@ -101,7 +109,11 @@ func (d *Dispatcher) act(ctx context.Context, source string, in labels.Input, de
 	case labels.Start:
 		return d.start(ctx, source, in, dec)
 	case labels.Resume:
-		return dec, d.wake(ctx, in.Run.ID)
+		return d.resume(ctx, in, dec)
+	case labels.Status, labels.Help:
+		return dec, d.inform(ctx, source, in, dec)
+	case labels.Look:
+		return d.look(ctx, source, in, dec)
 	case labels.Replace:
 		if err := d.cancel(ctx, in.Run.ID, "cancelled", "replaced: "+dec.Why); err != nil {
 			return dec, err
@@ -109,7 +121,11 @@ func (d *Dispatcher) act(ctx context.Context, source string, in labels.Input, de
 		return dec, errLater
 	case labels.Cancel:
 		result, _ := dec.Data["result"].(string)
-		return dec, d.cancel(ctx, in.Run.ID, result, dec.Why)
+		code, ok := dec.Data["code"].(string)
+		if !ok {
+			code = "cancelled"
+		}
+		return dec, d.Interrupter.End(ctx, in.Run.ID, checkpoints.Ended{Result: result, Code: code, Reason: dec.Why})
 	case labels.StopIssue:
 		return d.stop(ctx, source, in, ref.String(), dec)
 	case labels.StopRepo:
@@ -134,17 +150,17 @@ func (d *Dispatcher) start(ctx context.Context, source string, in labels.Input, 
 	if err != nil {
 		return dec, err
 	}
-	for _, delta := range dec.Deltas {
-		if delta.Add { // the run's label must be there before the run looks
-			err := d.Forge.AddLabel(ctx, in.Event.Issue, delta.Label)
-			if refused(err) {
-				why := "label " + delta.Label + " cannot be added: " + err.Error()
-				return labels.Decision{Action: labels.Refuse, Rule: dec.Rule, Why: why}, nil
-			}
-			if err != nil {
-				return dec, fmt.Errorf("adding label %s: %w", delta.Label, err)
-			}
+	if no, err := d.leadsNowhere(ctx, source, in, dec); err != nil || no != nil {
+		if err != nil {
+			return dec, err
 		}
+		return *no, nil
+	}
+	if no, err := d.addLabels(ctx, in.Event.Issue, dec); err != nil || no != nil {
+		if err != nil {
+			return dec, err
+		}
+		return *no, nil
 	}
 	run, err := d.Store.Start(ctx, req)
 	switch {
@@ -152,7 +168,7 @@ func (d *Dispatcher) start(ctx context.Context, source string, in labels.Input, 
 		return d.rejected(dec, run), nil
 	case errors.Is(err, checkpoints.ErrConflict):
 		if run.Trigger == source { // this row has started it, before a crash
-			if err := d.noteStart(ctx, run, in.Event); err != nil {
+			if err := errors.Join(d.noteStart(ctx, run, in.Event), d.vouch(ctx, run.ID, in.Actor)); err != nil {
 				return dec, err
 			}
 		}
@@ -161,7 +177,7 @@ func (d *Dispatcher) start(ctx context.Context, source string, in labels.Input, 
 	case err != nil:
 		return dec, fmt.Errorf("starting the run: %w", err)
 	}
-	if err := d.noteStart(ctx, run, in.Event); err != nil {
+	if err := errors.Join(d.noteStart(ctx, run, in.Event), d.vouch(ctx, run.ID, in.Actor)); err != nil {
 		return dec, err
 	}
 	if run.Replaces != "" {
@@ -200,9 +216,17 @@ func (d *Dispatcher) cancel(ctx context.Context, runID, result, reason string) e
 // the same label, and the later one must not undo that somebody has lifted the
 // stop meanwhile.
 func (d *Dispatcher) stop(ctx context.Context, source string, in labels.Input, scope string, dec labels.Decision) (labels.Decision, error) {
+	ahead, err := d.latchedAhead(ctx, in.Event)
+	if err != nil {
+		return dec, err
+	}
+	if ahead {
+		dec.Why = "seen before"
+		return dec, nil
+	}
 	key := "/issue/" + strings.ToLower(in.Event.Issue.String()) + "/stopped/" + source
 	done := false
-	_, err := checkpoints.Once(ctx, d.Store, key, nil, func(ctx context.Context) (json.RawMessage, error) {
+	_, err = checkpoints.Once(ctx, d.Store, key, nil, func(ctx context.Context) (json.RawMessage, error) {
 		done = true
 		return nil, d.Store.SetStop(ctx, checkpoints.Stop{Scope: scope, By: in.Actor.Login, Reason: dec.Why, At: d.Clock.Now()})
 	})
@@ -224,6 +248,9 @@ func (d *Dispatcher) lift(ctx context.Context, in labels.Input, scope string, de
 		return dec, fmt.Errorf("lifting the stop: %w", err)
 	}
 	ref := in.Event.Issue
+	if err := d.Breaker.Lifted(ctx, ref); err != nil {
+		return dec, err
+	}
 	if in.Event.Kind != forge.Unlabeled && labels.Has(in.Issue.Labels, d.Machine.Names.Stop) {
 		if err := d.Forge.RemoveLabel(ctx, ref, d.Machine.Names.Stop); err != nil {
 			return dec, fmt.Errorf("removing the stop label: %w", err)
@@ -249,12 +276,12 @@ func (d *Dispatcher) lift(ctx context.Context, in labels.Input, scope string, de
 		if err != nil {
 			return dec, fmt.Errorf("looking for halted runs: %w", errors.Join(append(errs, err)...))
 		}
-		errs = append(errs, d.resumeIfWanted(ctx, r))
+		errs = append(errs, d.resumeIfWanted(ctx, r, in.Actor))
 	}
 	return dec, errors.Join(errs...)
 }
 
-func (d *Dispatcher) resumeIfWanted(ctx context.Context, r checkpoints.Run) error {
+func (d *Dispatcher) resumeIfWanted(ctx context.Context, r checkpoints.Run, by labels.Actor) error {
 	if _, stopped, err := d.Store.StopFor(ctx, r.Repo, r.Issue); err != nil || stopped {
 		return err
 	}
@@ -274,6 +301,9 @@ func (d *Dispatcher) resumeIfWanted(ctx context.Context, r checkpoints.Run) erro
 	}
 	if !issue.Open || !d.Machine.Names.Holds(issue.Labels, labels.Phase(r.Phase)) {
 		return nil
+	}
+	if err := d.vouch(ctx, r.ID, by); err != nil {
+		return err
 	}
 	return d.wake(ctx, r.ID)
 }
@@ -304,6 +334,12 @@ func (d *Dispatcher) deliver(ctx context.Context, source string, in labels.Input
 	to, err := d.target(ctx, source, in, dec)
 	if err != nil {
 		return dec, err
+	}
+	if dec.Deliver == "approval" && in.Approval == nil && dec.Data["outcome"] == nil {
+		// What follows from the plan is on the word of whoever approved it.
+		if err := d.vouch(ctx, to, in.Actor); err != nil {
+			return dec, err
+		}
 	}
 	fresh, err := d.Store.Deliver(ctx, to, checkpoints.Event{
 		Key: source, Kind: dec.Deliver, Data: data, At: d.Clock.Now(),

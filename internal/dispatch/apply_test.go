@@ -229,7 +229,15 @@ func TestDeliverWithoutLogID(t *testing.T) {
 	w := newWorld(t, n.Plan, n.AwaitingApproval, n.Approved)
 	w.run(7, labels.Plan, checkpoints.Running, "")
 	for range 2 {
-		if row := w.decided(labeled(n.Approved, ada(), 0)); row.Decision != "deliver" || row.Explanation == "seen before" {
+		id := w.give(labeled(n.Approved, ada(), 0))
+		if got, err := w.handle(id); got != "" || err != nil {
+			t.Errorf("before the log can be expected to have it: %q, %v", got, err)
+		}
+		w.clock.Advance(time.Minute)
+		if _, err := w.handle(id); err != nil {
+			t.Fatal(err)
+		}
+		if row := w.row(id); row.Decision != "deliver" || row.Explanation == "seen before" {
 			t.Errorf("decision %q: %s", row.Decision, row.Explanation)
 		}
 	}

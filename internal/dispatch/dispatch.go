@@ -57,6 +57,23 @@ type Flows interface {
 	Fork(ctx context.Context, source checkpoints.Run, node string, edits map[string]json.RawMessage) (checkpoints.StartReq, error)
 }
 
+// Breaker stops what leads nowhere; *breaker.Breaker is one.
+type Breaker interface {
+	// Check says why a phase must not start once more, "" when it may.
+	Check(ctx context.Context, ref forge.Ref, phase labels.Phase) (why string, err error)
+	// Trip stops the issue and says so once for each source.
+	Trip(ctx context.Context, ref forge.Ref, source, why string) error
+	// Lifted makes a new start.
+	Lifted(ctx context.Context, ref forge.Ref) error
+}
+
+// Status says where an issue stands; *report.Reporter is one.
+type Status interface {
+	// Say brings the issue's status comment up to date and returns Markdown
+	// that says where it is and what it says, "" when nothing was started.
+	Say(ctx context.Context, ref forge.Ref) (markdown string, err error)
+}
+
 // Interrupter reaches work in flight in this process.
 type Interrupter interface {
 	// End sees to it that a run ends, at rest or claimed, whoever has it now
@@ -76,8 +93,13 @@ type Options struct {
 	Machine     labels.Machine
 	// AllowedBots are account ids.
 	AllowedBots []int64
-	Clock       clock.Clock
-	Log         *slog.Logger
+	Breaker     Breaker
+	Status      Status
+	// Comments is the most refusals that an issue is told of in an hour;
+	// LooksADay the most looks at issues of outsiders in a repository.
+	Comments, LooksADay int
+	Clock               clock.Clock
+	Log                 *slog.Logger
 }
 
 // Dispatcher handles inbox rows.
@@ -108,8 +130,20 @@ func (d *Dispatcher) Handle(ctx context.Context, rowID string) error {
 	if err := json.Unmarshal(row.Body, &ev); err != nil {
 		return d.close(ctx, rowID, "unreadable", "the row cannot be decoded: "+err.Error())
 	}
+	if labels.IsNoted(ev.Kind) {
+		return d.noted(ctx, rowID, ev)
+	}
+	if labels.IsNews(ev.Kind) {
+		return d.news(ctx, row, ev)
+	}
 	if _, err := forge.ParseRef(ev.Issue.String()); err != nil || ev.Kind == "" {
 		return d.close(ctx, rowID, "unreadable", "the row names no event of an issue")
+	}
+	if idle, err := d.idle(ctx, ev); err != nil || idle {
+		if err != nil {
+			return d.postpone(ctx, row, err)
+		}
+		return d.close(ctx, rowID, string(labels.Ignore), "nothing in this event concerns the pipeline")
 	}
 	// One event of an issue at a time: a webhook and a poll of the same thing
 	// must not both find it undone.
@@ -122,7 +156,11 @@ func (d *Dispatcher) Handle(ctx context.Context, rowID string) error {
 		return nil
 	}
 	log := d.Log.With("issue", ev.Issue.String(), "repo", ev.Issue.Repo.String(), "delivery", rowID)
-	decision, in, err := d.decide(ctx, ev)
+	decision, in, err := d.decide(ctx, row, ev)
+	if errors.Is(err, errLater) {
+		log.InfoContext(ctx, "event waits", "event", string(ev.Kind), "label", ev.Label, "why", "the issue's log does not have it yet")
+		return nil
+	}
 	if err != nil {
 		return d.postpone(ctx, row, fmt.Errorf("deciding on %s of %s: %w", ev.Kind, ev.Issue, err))
 	}
@@ -170,8 +208,8 @@ func (d *Dispatcher) postpone(ctx context.Context, row checkpoints.InboxEvent, c
 
 // decide gathers what the machine needs. The actor's permission is asked only
 // when it matters, since most events concern nobody.
-func (d *Dispatcher) decide(ctx context.Context, ev forge.Event) (labels.Decision, labels.Input, error) {
-	in, err := d.input(ctx, ev)
+func (d *Dispatcher) decide(ctx context.Context, row checkpoints.InboxEvent, ev forge.Event) (labels.Decision, labels.Input, error) {
+	in, err := d.input(ctx, row, ev)
 	if err != nil {
 		return labels.Decision{}, in, err
 	}
@@ -183,7 +221,7 @@ func (d *Dispatcher) decide(ctx context.Context, ev forge.Event) (labels.Decisio
 		return d.ordered(ctx, in)
 	}
 	first := d.Machine.Decide(in)
-	if in.Actor.Operator || first.Rule == "none" || first.Rule == "self" || first.Rule == "bot" {
+	if in.Actor.Operator || first.Rule == "none" || first.Rule == "self" || first.Rule == "bot" || first.Action == labels.Ignore && ev.Kind == forge.IssueOpened {
 		return first, in, nil
 	}
 	if ev.Kind != forge.IssueClosed && ev.Kind != forge.IssueGone && ev.Kind != forge.IssueLocked {
@@ -208,7 +246,7 @@ func (d *Dispatcher) permission(ctx context.Context, in labels.Input) (forge.Per
 // sourceCLI marks an operator's event.
 const sourceCLI = "cli"
 
-func (d *Dispatcher) input(ctx context.Context, ev forge.Event) (labels.Input, error) {
+func (d *Dispatcher) input(ctx context.Context, row checkpoints.InboxEvent, ev forge.Event) (labels.Input, error) {
 	in := labels.Input{Event: ev}
 	self, err := d.Forge.Self(ctx)
 	if err != nil {
@@ -228,7 +266,7 @@ func (d *Dispatcher) input(ctx context.Context, ev forge.Event) (labels.Input, e
 		return in, fmt.Errorf("reading the issue: %w", err)
 	}
 	in.Issue = issue
-	if in.Event, err = d.resolve(ctx, in.Event); err != nil {
+	if in.Event, err = d.resolve(ctx, in.Event, self, d.Clock.Now().Sub(row.At)); err != nil {
 		return in, err
 	}
 	a := in.Event.Actor
@@ -242,6 +280,12 @@ func (d *Dispatcher) input(ctx context.Context, ev forge.Event) (labels.Input, e
 	if in.Approval, in.Asks, err = d.waiting(ctx, in.Event); err != nil {
 		return in, err
 	}
+	if in.Last, err = d.last(ctx, ev); err != nil {
+		return in, err
+	}
+	if in.Changed, err = d.changed(ctx, in); err != nil {
+		return in, err
+	}
 	_, in.Stopped, err = d.Store.StopFor(ctx, ev.Issue.Repo.String(), ev.Issue.Number)
 	if err != nil {
 		return in, fmt.Errorf("reading the stops: %w", err)
@@ -249,11 +293,15 @@ func (d *Dispatcher) input(ctx context.Context, ev forge.Event) (labels.Input, e
 	return in, nil
 }
 
+// logTime is how long the issue's log may be behind a webhook.
+const logTime = time.Minute
+
 // resolve finds a label event of a webhook in the issue's own log, whose id
 // makes it one with what the poller sees. The log may be behind, so that its
 // newest entry of the kind is an older one: another actor's entry is another
-// event, and its rights must not be lent to this one's.
-func (d *Dispatcher) resolve(ctx context.Context, ev forge.Event) (forge.Event, error) {
+// event, and its rights must not be lent to this one's. A row that is too
+// young for the log comes again later; a stop does not wait.
+func (d *Dispatcher) resolve(ctx context.Context, ev forge.Event, self forge.Actor, age time.Duration) (forge.Event, error) {
 	if (ev.Kind != forge.Labeled && ev.Kind != forge.Unlabeled) || ev.LogID != 0 || !d.ours(ev.Label) {
 		return ev, nil
 	}
@@ -266,6 +314,10 @@ func (d *Dispatcher) resolve(ctx context.Context, ev forge.Event) (forge.Event, 
 			ev.LogID, ev.Actor = e.ID, e.Actor
 			return ev, nil
 		}
+	}
+	stops := ev.Kind == forge.Labeled && (labels.Same(ev.Label, d.Machine.Names.Stop) || labels.Same(ev.Label, d.Machine.Names.StopAll))
+	if age < logTime && !stops && ev.Actor.ID != self.ID {
+		return ev, errLater
 	}
 	return ev, nil
 }

@@ -98,7 +98,15 @@ func TestResolve(t *testing.T) {
 	}
 	w.forge.log[7] = []forge.IssueEvent{{ID: 30, Kind: "unlabeled", Label: n.Stop, Actor: ada()}}
 	hook := unlabeled(n.Stop, rob(), 0)
-	row := w.decided(hook)
+	id := w.give(hook)
+	if got, err := w.handle(id); got != "" || err != nil {
+		t.Errorf("before the log can be expected to have it: %q, %v", got, err)
+	}
+	w.clock.Advance(time.Minute)
+	if _, err := w.handle(id); err != nil {
+		t.Fatal(err)
+	}
+	row := w.row(id)
 	if row.Decision != "refuse" || !w.stopped(7) || !labels.Has(w.on(7), n.Stop) {
 		t.Errorf("decision %q (%s), stopped %v, labels %v", row.Decision, row.Explanation, w.stopped(7), w.on(7))
 	}

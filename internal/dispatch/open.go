@@ -96,7 +96,7 @@ func (d *Dispatcher) runs(ctx context.Context, f checkpoints.Filter) iter.Seq2[c
 // included, when it is a command; else the child that has waited longest for
 // an answer. A shadow run asks nobody but operators.
 func (d *Dispatcher) waiting(ctx context.Context, ev forge.Event) (*labels.Approval, string, error) {
-	if ev.Kind != forge.Commented {
+	if ev.Kind != forge.Commented && ev.Kind != forge.IssueEdited {
 		return nil, "", nil
 	}
 	_, command := labels.ParseCommand(commentOf(ev))

@@ -13,9 +13,8 @@ import (
 // maxTold is the most characters of an explanation.
 const maxTold = 2000
 
-// tell writes one comment that explains a decision to the actor, once for each
-// event.
-func (d *Dispatcher) tell(ctx context.Context, ref forge.Ref, source, actor, why string) error {
+// tell writes one comment, once for each event. The text is harmless Markdown.
+func (d *Dispatcher) tell(ctx context.Context, ref forge.Ref, source, text string) error {
 	marker := "<!-- pipelinebot:" + source + " -->"
 	find := func(ctx context.Context) (json.RawMessage, bool, error) {
 		self, err := d.Forge.Self(ctx)
@@ -35,7 +34,7 @@ func (d *Dispatcher) tell(ctx context.Context, ref forge.Ref, source, actor, why
 		return nil, false, nil
 	}
 	do := func(ctx context.Context) (json.RawMessage, error) {
-		_, err := d.Forge.AddComment(ctx, ref, marker+"\n"+told(actor, why))
+		_, err := d.Forge.AddComment(ctx, ref, marker+"\n"+text)
 		return json.RawMessage("true"), err
 	}
 	key := "/issue/" + strings.ToLower(ref.String()) + "/tell/" + source

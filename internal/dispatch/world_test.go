@@ -16,6 +16,7 @@ import (
 
 	"github.com/pipelinebot/pipelinebot/checkpoints"
 	"github.com/pipelinebot/pipelinebot/checkpoints/memory"
+	"github.com/pipelinebot/pipelinebot/internal/breaker"
 	"github.com/pipelinebot/pipelinebot/internal/clock"
 	"github.com/pipelinebot/pipelinebot/internal/dispatch"
 	"github.com/pipelinebot/pipelinebot/internal/forge"
@@ -249,9 +250,16 @@ func newWorld(t *testing.T, on ...string) *world {
 	w.d = dispatch.New(dispatch.Options{
 		Forge: w.forge, Store: w.store, Starts: w.starts, Flows: w.flows, Interrupter: w.work, Clock: w.clock,
 		Machine: labels.Machine{Names: labels.Default(), Policy: labels.DefaultPolicy()},
-		Log:     slog.New(slog.DiscardHandler),
+		Breaker: breaker.New(breaker.Options{Forge: w.forge, Store: w.store, Label: labels.Default().Stop, Clock: w.clock, Window: time.Hour, Starts: 3}),
+		Status:  w, Comments: 5, LooksADay: 2,
+		Log: slog.New(slog.DiscardHandler),
 	})
 	return w
+}
+
+// Say implements dispatch.Status.
+func (w *world) Say(_ context.Context, r forge.Ref) (string, error) {
+	return "It is where it is: " + r.String(), nil
 }
 
 // give puts an event into the inbox and returns the row's id.

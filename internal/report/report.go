@@ -4,11 +4,13 @@
 //
 // It must not know how runs are worked on; phases/status says how the comment
 // looks. It may import checkpoints, flows, labels,
-// internal/{forge,secret,turns}, phases/status.
+// internal/{clock,forge,handoff,secret,turns}, phases/{markdown,status}.
 package report
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -57,6 +59,7 @@ type Reporter struct {
 	// issues keeps two posts on one issue apart: each would find no comment
 	// yet, or write an older view over a newer one.
 	issues turns.Turns
+	live   live
 }
 
 // New returns a reporter.
@@ -69,27 +72,36 @@ func New(f Forge, s Store, names labels.Names, scrub *secret.Scrubber) *Reporter
 // claimed the run meanwhile, the comment is theirs to write and nothing is
 // written.
 func (r *Reporter) Post(ctx context.Context, run checkpoints.Run, s State) error {
-	ref, err := forge.ParseRef(run.Key)
+	ref, err := forge.IssueRef(run.Repo, run.Issue)
 	if err != nil {
 		return fmt.Errorf("writing the status of run %s: %w", run.ID, err)
 	}
 	defer r.issues.Take(ref.String())()
-	view, err := r.view(ctx, ref, run, s)
-	if err != nil {
-		return fmt.Errorf("gathering the status of %s: %w", ref, err)
+	_, _, err = r.post(ctx, ref, run, s, false)
+	return err
+}
+
+// post is Post within the issue's turn. anew writes the comment although it
+// says the same already: somebody may have deleted or changed it.
+func (r *Reporter) post(ctx context.Context, ref forge.Ref, run checkpoints.Run, s State, anew bool) (v status.View, p placed, err error) {
+	if p, err = r.find(ctx, ref); err != nil {
+		return v, p, fmt.Errorf("finding the status of %s: %w", ref, err)
+	}
+	if v, err = r.view(ctx, ref, run, s, p); err != nil {
+		return v, p, fmt.Errorf("gathering the status of %s: %w", ref, err)
 	}
 	// Asked last: gathering may have taken a while.
 	now, err := r.store.Get(ctx, run.ID)
 	if err != nil {
-		return fmt.Errorf("reading run %s: %w", run.ID, err)
+		return v, p, fmt.Errorf("reading run %s: %w", run.ID, err)
 	}
 	if now.Epoch > run.Epoch {
-		return nil
+		return v, p, nil
 	}
-	if err := r.write(ctx, ref, r.scrub.Scrub(status.Render(view))); err != nil {
-		return fmt.Errorf("writing the status of %s: %w", ref, err)
+	if p, err = r.write(ctx, ref, p, r.scrub.Scrub(status.Render(v)), anew); err != nil {
+		return v, p, fmt.Errorf("writing the status of %s: %w", ref, err)
 	}
-	return nil
+	return v, p, nil
 }
 
 // Saved remembers the branch that holds a run's unfinished work.
@@ -106,64 +118,83 @@ func savedKey(runID string) string { return "run/" + runID + "/saved" }
 // placed is the recorded comment.
 type placed struct {
 	ID int64 `json:"id"`
+	// URL is its address, Hash that of the text it was last given; "" in what
+	// an earlier version recorded.
+	URL  string `json:"url,omitempty"`
+	Hash string `json:"hash,omitempty"`
 }
 
 func effectKey(ref forge.Ref) string { return "issue/" + strings.ToLower(ref.String()) + "/status" }
 
-// write edits the known comment, or finds it by its marker, or adds it.
-func (r *Reporter) write(ctx context.Context, ref forge.Ref, body string) error {
-	id, err := r.find(ctx, ref)
-	if err != nil {
-		return err
+func hashOf(body string) string {
+	sum := sha256.Sum256([]byte(body))
+	return hex.EncodeToString(sum[:12])
+}
+
+// write edits the known comment or adds it. One that says the same already is
+// left alone: every edit costs a write and shows in the comment's history.
+func (r *Reporter) write(ctx context.Context, ref forge.Ref, p placed, body string, anew bool) (placed, error) {
+	hash := hashOf(body)
+	if p.ID != 0 && p.Hash == hash && !anew {
+		return p, nil
 	}
-	if id != 0 {
-		_, err := r.forge.EditComment(ctx, ref.Repo, id, body)
+	if p.ID != 0 {
+		c, err := r.forge.EditComment(ctx, ref.Repo, p.ID, body)
+		if err == nil {
+			return r.remember(ctx, ref, placed{p.ID, or(c.HTMLURL, p.URL), hash})
+		}
 		if !forge.IsKind(err, forge.KindNotFound) {
-			return err
+			return p, err
 		}
 		// Somebody deleted it: the issue gets a new one.
 	}
 	c, err := r.forge.AddComment(ctx, ref, body)
 	if err != nil {
-		return err
+		return p, err
 	}
-	return r.remember(ctx, ref, c.ID)
+	return r.remember(ctx, ref, placed{c.ID, c.HTMLURL, hash})
 }
 
-func (r *Reporter) remember(ctx context.Context, ref forge.Ref, id int64) error {
-	value, err := json.Marshal(placed{id})
+func or(s, fallback string) string {
+	if s == "" {
+		return fallback
+	}
+	return s
+}
+
+func (r *Reporter) remember(ctx context.Context, ref forge.Ref, p placed) (placed, error) {
+	value, err := json.Marshal(p)
 	if err != nil {
-		return err
+		return p, err
 	}
-	return r.store.RecordEffect(ctx, effectKey(ref), value)
+	return p, r.store.RecordEffect(ctx, effectKey(ref), value)
 }
 
-// find returns the comment's id, 0 when there is none.
-func (r *Reporter) find(ctx context.Context, ref forge.Ref) (int64, error) {
+// find returns the comment, the zero value when there is none.
+func (r *Reporter) find(ctx context.Context, ref forge.Ref) (p placed, err error) {
 	value, err := r.store.Effect(ctx, effectKey(ref))
 	if err == nil {
-		var p placed
 		if err := json.Unmarshal(value, &p); err != nil {
-			return 0, fmt.Errorf("reading where the comment is: %w", err)
+			return p, fmt.Errorf("reading where the comment is: %w", err)
 		}
-		return p.ID, nil
+		return p, nil
 	}
 	if !errors.Is(err, checkpoints.ErrNotFound) {
-		return 0, err
+		return p, err
 	}
 	self, err := r.forge.Self(ctx)
 	if err != nil {
-		return 0, err
+		return p, err
 	}
 	comments, err := r.forge.Comments(ctx, ref)
 	if err != nil {
-		return 0, err
+		return p, err
 	}
 	for _, c := range comments {
 		// Only the bot's own: anybody can write the marker.
 		if c.Author.ID == self.ID && strings.HasPrefix(c.Body, status.Marker) {
-			return c.ID, r.remember(ctx, ref, c.ID)
+			return r.remember(ctx, ref, placed{ID: c.ID, URL: c.HTMLURL})
 		}
 	}
-	return 0, nil
+	return p, nil
 }

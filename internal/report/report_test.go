@@ -5,9 +5,11 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"log/slog"
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
@@ -16,6 +18,7 @@ import (
 	"github.com/pipelinebot/pipelinebot/checkpoints/memory"
 	"github.com/pipelinebot/pipelinebot/internal/clock"
 	"github.com/pipelinebot/pipelinebot/internal/forge"
+	"github.com/pipelinebot/pipelinebot/internal/handoff"
 	"github.com/pipelinebot/pipelinebot/internal/report"
 	"github.com/pipelinebot/pipelinebot/internal/secret"
 	"github.com/pipelinebot/pipelinebot/labels"
@@ -46,7 +49,8 @@ func (f *fakeForge) AddComment(_ context.Context, _ forge.Ref, body string) (for
 		return forge.Comment{}, err
 	}
 	f.next++
-	c := forge.Comment{ID: 900 + f.next, Author: bot(), Body: body}
+	id := 900 + f.next
+	c := forge.Comment{ID: id, Author: bot(), Body: body, HTMLURL: fmt.Sprintf("https://x/acme/widgets/issues/7#issuecomment-%d", id)}
 	f.comments = append(f.comments, c)
 	return c, nil
 }
@@ -136,6 +140,9 @@ func (w *world) body() string {
 
 func (w *world) calls(want ...string) {
 	w.t.Helper()
+	if len(want) == 0 && len(w.forge.calls) == 0 {
+		return
+	}
 	if diff := cmp.Diff(want, w.forge.calls); diff != "" {
 		w.t.Errorf("calls (-want +got):\n%s", diff)
 	}
@@ -149,17 +156,22 @@ func TestOneComment(t *testing.T) {
 	w.post(run, report.Working)
 	w.calls("list", "add")
 	w.post(run, report.Working)
+	w.calls() // it says so already
+	run.Reason = "one"
+	w.post(run, report.Working)
 	w.calls("edit 901")
 	// A new process finds it by what is stored; the spelling of the name does
 	// not matter.
 	w.r = report.New(w.forge, w.store, labels.Default(), secret.NewScrubber())
-	run.Key = "Acme/Widgets#7"
+	run.Repo, run.Reason = "Acme/Widgets", "two"
 	w.post(run, report.Working)
 	w.calls("edit 901")
 	// Somebody deletes it.
 	w.forge.comments = nil
+	run.Reason = "three"
 	w.post(run, report.Working)
 	w.calls("edit 901", "add")
+	run.Reason = "four"
 	w.post(run, report.Working)
 	w.calls("edit 902")
 	w.body()
@@ -185,6 +197,7 @@ func TestFoundByMarker(t *testing.T) {
 			w.post(run, report.Working)
 			w.calls(tt.calls...)
 			w.body()
+			run.Reason = "another"
 			w.post(run, report.Working)
 			if len(w.forge.calls) != 1 { // the id is stored now
 				t.Errorf("calls %v", w.forge.calls)
@@ -204,7 +217,7 @@ func TestFailures(t *testing.T) {
 		run, _ := w.run(labels.Triage, "")
 		w.post(run, report.Working)
 		w.forge.calls, w.forge.fail[method] = nil, invalid
-		run.State = json.RawMessage(`{"pr":12}`)
+		run.State, run.Reason = json.RawMessage(`{"pr":12}`), "another"
 		if err := w.r.Post(t.Context(), run, report.Working); !forge.IsKind(err, forge.KindInvalid) {
 			t.Errorf("%s: error = %v", method, err)
 		}
@@ -228,7 +241,7 @@ func TestBadInput(t *testing.T) {
 	w := newWorld(t)
 	run, _ := w.run(labels.Triage, "")
 	for name, change := range map[string]func(*checkpoints.Run){
-		"key":   func(r *checkpoints.Run) { r.Key = "nonsense" },
+		"key":   func(r *checkpoints.Run) { r.Repo = "nonsense" },
 		"state": func(r *checkpoints.Run) { r.State = json.RawMessage(`{`) },
 		"run":   func(r *checkpoints.Run) { r.ID = "unknown" },
 	} {
@@ -536,5 +549,100 @@ func TestChildren(t *testing.T) {
 				t.Errorf("the child is listed as a phase:\n%s", body)
 			}
 		})
+	}
+}
+
+// The comment of a run at work follows it, at most once in a while and one
+// comment at a time; what a run came to is never written over.
+func TestLive(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		go w.r.Live(ctx, clock.Real{}, slog.New(slog.DiscardHandler), 15*time.Second, 2*time.Second)
+		run, l := w.run(labels.Triage, "")
+		w.post(run, report.Working)
+		w.calls("list", "add")
+		node := func(seq int64, name string) {
+			if err := w.store.Commit(ctx, l, checkpoints.Commit{
+				Record: checkpoints.NodeRecord{Seq: seq, Node: name, Kind: "step", Visit: 1, Attempt: 1, Outcome: "ok"}, Seq: seq, Next: "z", State: json.RawMessage("{}"),
+			}); err != nil {
+				t.Fatal(err)
+			}
+			w.r.Moved(run.ID, time.Now())
+		}
+		node(1, "snapshot")
+		node(2, "screen")
+		time.Sleep(14 * time.Second)
+		synctest.Wait()
+		w.calls() // not yet
+		time.Sleep(4 * time.Second)
+		synctest.Wait()
+		w.calls("edit 901")
+		if body := w.body(); !strings.Contains(body, "screen") {
+			t.Errorf("the comment is behind:\n%s", body)
+		}
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		w.calls() // nothing moved
+		node(3, "classify")
+		if err := w.store.End(ctx, l, checkpoints.Ended{Result: "declined"}); err != nil {
+			t.Fatal(err)
+		}
+		run = func() checkpoints.Run { r, _ := w.store.Get(ctx, run.ID); return r }()
+		w.post(run, report.Ended)
+		w.calls("edit 901") // at once
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		w.calls()
+		if body := w.body(); !strings.Contains(body, "declined") {
+			t.Errorf("the end was written over:\n%s", body)
+		}
+	})
+}
+
+// Whoever asks is told where the comment is, and gets it anew when it was
+// deleted.
+func TestSay(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	ref := forge.Ref{Repo: forge.Repo{Owner: "acme", Name: "widgets"}, Number: 7}
+	if got, err := w.r.Say(t.Context(), ref); got != "" || err != nil {
+		t.Errorf("nothing was started: %q, %v", got, err)
+	}
+	run, _ := w.run(labels.Triage, "")
+	w.post(run, report.Working)
+	w.forge.comments, w.forge.calls = nil, nil
+	got, err := w.r.Say(t.Context(), ref)
+	if err != nil || got != "**triage**: Working. The [status comment](https://x/acme/widgets/issues/7#issuecomment-902) says more.\n" {
+		t.Errorf("%q, %v", got, err)
+	}
+	w.calls("edit 901", "add")
+	run.State = json.RawMessage(`{"plan_comment":33}`)
+	w.post(run, report.Working)
+	if body := w.body(); !strings.Contains(body, "[Plan](https://x/acme/widgets/issues/7#issuecomment-33)") {
+		t.Errorf("no link to the plan:\n%s", body)
+	}
+}
+
+// A look at an outsider's issue says that nothing was started, and what is
+// missing.
+func TestLook(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	run, err := w.store.Start(t.Context(), checkpoints.StartReq{
+		Key: "acme/widgets#7/shadow", Repo: "acme/widgets", Issue: 7, Phase: "triage", Entry: "a", Mode: checkpoints.ModeShadow, Trigger: handoff.LookTrigger("row/1"),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	run.Result, run.Code, run.State = "needs_info", "look", json.RawMessage(`{"missing":["Which version, @octocat?"]}`)
+	w.post(run, report.Ended)
+	body := w.body()
+	for _, want := range []string{"first look", "Which version, @\u200boctocat?", "Nothing was started.", "pipeline:triage"} {
+		if !strings.Contains(body, want) {
+			t.Errorf("no %q in:\n%s", want, body)
+		}
 	}
 }

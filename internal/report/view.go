@@ -12,6 +12,8 @@ import (
 	"github.com/pipelinebot/pipelinebot/checkpoints"
 	"github.com/pipelinebot/pipelinebot/flows"
 	"github.com/pipelinebot/pipelinebot/internal/forge"
+	"github.com/pipelinebot/pipelinebot/internal/handoff"
+	"github.com/pipelinebot/pipelinebot/labels"
 	"github.com/pipelinebot/pipelinebot/phases/status"
 )
 
@@ -19,7 +21,7 @@ import (
 const maxRuns = 1000
 
 // view gathers the runs of the pipeline, oldest first.
-func (r *Reporter) view(ctx context.Context, ref forge.Ref, run checkpoints.Run, s State) (status.View, error) {
+func (r *Reporter) view(ctx context.Context, ref forge.Ref, run checkpoints.Run, s State, at placed) (status.View, error) {
 	runs, err := r.store.List(ctx, checkpoints.Filter{Lineage: run.Lineage, Limit: maxRuns})
 	if err != nil {
 		return status.View{}, err
@@ -38,8 +40,13 @@ func (r *Reporter) view(ctx context.Context, ref forge.Ref, run checkpoints.Run,
 		v.Result = ""
 		children.tell(&v)
 	}
-	if err := r.facts(ctx, &v, run); err != nil {
+	if err := r.facts(ctx, &v, run, at); err != nil {
 		return v, err
+	}
+	if handoff.IsLook(run) {
+		if err := r.looked(&v, run); err != nil {
+			return v, err
+		}
 	}
 	for _, one := range runs {
 		if one.ID == run.ID {
@@ -104,7 +111,7 @@ func stateOf(run checkpoints.Run, s State) checkpoints.Status {
 
 // facts reads what the flow's state says: the plan's hash and the pull request.
 // A user's flow may use these keys for something else, which then is no fact.
-func (r *Reporter) facts(ctx context.Context, v *status.View, run checkpoints.Run) error {
+func (r *Reporter) facts(ctx context.Context, v *status.View, run checkpoints.Run, at placed) error {
 	state, err := flows.DecodeState(run.State)
 	if err != nil {
 		return fmt.Errorf("run %s: %w", run.ID, err)
@@ -120,6 +127,9 @@ func (r *Reporter) facts(ctx context.Context, v *status.View, run checkpoints.Ru
 	if strings.Contains(v.Reason, v.Saved) {
 		v.Saved = "" // the reason names the branch already
 	}
+	if page, _, ok := strings.Cut(at.URL, "#"); ok && state.Int("plan_comment") > 0 {
+		v.Links = append(v.Links, status.Link{Title: "Plan", URL: page + "#issuecomment-" + strconv.Itoa(state.Int("plan_comment"))})
+	}
 	number := state.Int("pr")
 	if number <= 0 {
 		return nil
@@ -132,5 +142,23 @@ func (r *Reporter) facts(ctx context.Context, v *status.View, run checkpoints.Ru
 		return fmt.Errorf("reading pull request #%d: %w", number, err)
 	}
 	v.Links = append(v.Links, status.Link{Title: "Pull request #" + strconv.Itoa(number), URL: pull.HTMLURL})
+	if run.Phase == string(labels.Review) {
+		v.Links = append(v.Links, status.Link{Title: "Checks", URL: pull.HTMLURL + "/checks"})
+	}
+	return nil
+}
+
+// looked says of a look at an outsider's issue what it is and what to do.
+func (r *Reporter) looked(v *status.View, run checkpoints.Run) error {
+	state, err := flows.DecodeState(run.State)
+	if err != nil {
+		return fmt.Errorf("run %s: %w", run.ID, err)
+	}
+	var missing []string
+	if raw := state.Raw("missing"); len(raw) > 0 && json.Unmarshal(raw, &missing) == nil && len(missing) > 0 {
+		v.Reason = "What is missing: " + strings.Join(missing, " ")
+	}
+	v.Phase = "first look"
+	v.Next = "Nothing was started. A maintainer starts the work by adding the label " + r.names.Triage + "."
 	return nil
 }

@@ -34,6 +34,7 @@ func (w *Worker) finish(ctx context.Context, log *slog.Logger, run checkpoints.R
 	case run.Parent != "":
 		return w.finishChild(ctx, log, run, l)
 	case run.Mode == checkpoints.ModeShadow:
+		w.post(ctx, log, run, report.Ended) // of a look; others are told of nowhere
 		return w.finishPlain(ctx, log, run, l)
 	}
 	was := endOf(run)
@@ -183,6 +184,9 @@ func (w *Worker) transition(ctx context.Context, log *slog.Logger, run *checkpoi
 	if why != "" {
 		run.Result, run.Code, run.Reason = "cancelled", "label-gone", why
 		return labels.After(phase, run.Result), nil, nil
+	}
+	if nowhere, err := w.leadsNowhere(ctx, run, t.Next); err != nil || nowhere {
+		return labels.After(phase, run.Result), nil, err
 	}
 	next, err := w.Next.Next(ctx, *run, t.Next)
 	if errors.Is(err, handoff.ErrUnfit) {

@@ -20,6 +20,7 @@ import (
 	"github.com/pipelinebot/pipelinebot/flows/engine"
 	"github.com/pipelinebot/pipelinebot/internal/clock"
 	"github.com/pipelinebot/pipelinebot/internal/forge"
+	"github.com/pipelinebot/pipelinebot/internal/handoff"
 	"github.com/pipelinebot/pipelinebot/internal/queue"
 	"github.com/pipelinebot/pipelinebot/internal/report"
 	"github.com/pipelinebot/pipelinebot/labels"
@@ -44,6 +45,15 @@ type Forge interface {
 	Issue(ctx context.Context, ref forge.Ref) (forge.Issue, error)
 	AddLabel(ctx context.Context, ref forge.Ref, name string) error
 	RemoveLabel(ctx context.Context, ref forge.Ref, name string) error
+	Permission(ctx context.Context, r forge.Repo, login string) (forge.Permission, error)
+}
+
+// Breaker stops what leads nowhere; *breaker.Breaker is one.
+type Breaker interface {
+	// Check says why a phase must not start once more, "" when it may.
+	Check(ctx context.Context, ref forge.Ref, phase labels.Phase) (why string, err error)
+	// Trip stops the issue and says so once for each source.
+	Trip(ctx context.Context, ref forge.Ref, source, why string) error
 }
 
 // Walker walks a claimed run and tells a parent of its child's end;
@@ -63,7 +73,7 @@ type Reporter interface {
 	Post(ctx context.Context, run checkpoints.Run, state report.State) error
 }
 
-// Options are the parts of a Worker; all but Ended are required.
+// Options are the parts of a Worker; all but Ended and Breaker are required.
 type Options struct {
 	Store    Store
 	Forge    Forge
@@ -71,8 +81,11 @@ type Options struct {
 	Next     Next
 	Reporter Reporter
 	Names    labels.Names
-	Clock    clock.Clock
-	Log      *slog.Logger
+	// Policy is what a person must be allowed for work on their word.
+	Policy  labels.Policy
+	Breaker Breaker
+	Clock   clock.Clock
+	Log     *slog.Logger
 	// Owner names this process in leases.
 	Owner string
 	// Lease is how long a claim lasts without renewal.
@@ -232,6 +245,9 @@ func (w *Worker) rest(ctx context.Context, log *slog.Logger, run checkpoints.Run
 	}
 	switch out.How {
 	case engine.Parked:
+		if handoff.IsLook(run) && run.Wait != nil && run.Wait.Event != "" {
+			return w.endLook(ctx, run)
+		}
 		w.post(ctx, log, run, report.Waiting)
 	case engine.Halted:
 		run.Code, run.Reason = out.Code, out.Reason
@@ -334,7 +350,7 @@ func (w *Worker) KillSwitch(ctx context.Context, run checkpoints.Run) (on bool, 
 // A child has no comment of its own: the root run's tells of it. A shadow run
 // is told of nowhere on the forge.
 func (w *Worker) post(ctx context.Context, log *slog.Logger, run checkpoints.Run, s report.State) {
-	if run.Mode == checkpoints.ModeShadow {
+	if run.Mode == checkpoints.ModeShadow && !(handoff.IsLook(run) && s == report.Ended) {
 		return
 	}
 	if run.Parent != "" {
@@ -348,8 +364,8 @@ func (w *Worker) post(ctx context.Context, log *slog.Logger, run checkpoints.Run
 	}
 }
 
-// CheckEffect is the engine's hook before every outside effect: no stop, and
-// the label still there.
+// CheckEffect is the engine's hook before every outside effect: no stop, the
+// label still there, and the person on whose word it works still allowed to.
 func (w *Worker) CheckEffect(ctx context.Context, run checkpoints.Run) error {
 	on, reason, err := w.KillSwitch(ctx, run)
 	if err != nil {
@@ -358,5 +374,8 @@ func (w *Worker) CheckEffect(ctx context.Context, run checkpoints.Run) error {
 	if on {
 		return fmt.Errorf("%s: %w", reason, flows.ErrHalted)
 	}
-	return w.CheckLabel(ctx, run)
+	if err := w.CheckLabel(ctx, run); err != nil {
+		return err
+	}
+	return w.checkVoucher(ctx, run)
 }

@@ -35,6 +35,7 @@ type fakeForge struct {
 	fail   map[string]error
 	before map[string]func(context.Context) // runs before a call, without the lock
 	calls  []string                         // label changes
+	may    map[string]forge.Permission
 }
 
 func notFound() error { return &forge.Error{Kind: forge.KindNotFound, Op: "reading", Status: 404} }
@@ -80,6 +81,13 @@ func (f *fakeForge) Issue(ctx context.Context, _ forge.Ref) (forge.Issue, error)
 	i := f.issue
 	i.Labels = slices.Clone(i.Labels)
 	return i, nil
+}
+
+func (f *fakeForge) Permission(ctx context.Context, _ forge.Repo, login string) (forge.Permission, error) {
+	err := f.begin(ctx, "permission")
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.may[login], err
 }
 
 func (f *fakeForge) AddLabel(ctx context.Context, _ forge.Ref, name string) error {

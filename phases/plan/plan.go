@@ -111,7 +111,7 @@ func Actions(d Deps) []flows.Action {
 	return issue.Declare([]flows.Action{
 		issue.SnapshotAction("plan.snapshot", d.Reader),
 		p.base(), p.explore(), p.draft(), p.check(), p.critique(), p.unsettled(),
-		p.post(), p.auto(), p.markWaiting(), p.checkApproval(), p.noteLapse(),
+		p.post(), p.auto(), p.markWaiting(), p.noteRevision(), p.checkApproval(), p.noteLapse(),
 		p.unapprovable(), p.rejected(), p.expired(), p.approve(),
 		tree.ReleaseAction("plan.release", d.Trees),
 	}, map[string][]string{
@@ -125,6 +125,7 @@ func Actions(d Deps) []flows.Action {
 		"plan.post":           {issue.NeedsHuman},
 		"plan.auto":           {issue.Closed, issue.NeedsHuman},
 		"plan.mark_waiting":   {issue.NeedsHuman},
+		"plan.note_revision":  {issue.NeedsHuman},
 		"plan.check_approval": {issue.Closed, issue.NeedsHuman},
 		"plan.note_lapse":     {issue.NeedsHuman},
 		"plan.unapprovable":   {issue.NeedsHuman},

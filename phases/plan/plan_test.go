@@ -355,3 +355,32 @@ func TestExploringGetsStuck(t *testing.T) {
 		t.Errorf("got %s (%s): %s", out.Result, out.Code, out.Reason)
 	}
 }
+
+// What a maintainer wants to be different reaches the next draft; the plan that
+// comes of it needs its own approval, and a flow that has had enough of
+// revisions says so.
+func TestRevisedByAPerson(t *testing.T) {
+	t.Parallel()
+	again := document()
+	again.Summary = "Sum keeps the sign, and says so in its docstring."
+	w := newWorld(t, turns{[]llmtest.Turn{notes()}, []llmtest.Turn{llmtest.JSON(document()), llmtest.JSON(again)}, []llmtest.Turn{fine(), fine()}})
+	id := w.start(t)
+	first := w.hash(id)
+	w.forge.Said[7] = append(w.forge.Said[7],
+		forge.Comment{ID: 4711, Author: forge.Actor{ID: 5, Login: "ann"}, Body: "/pipeline revise Say it in the docstring.\n<!-- hidden -->\nAnd be brief."})
+	out := w.approve(id, map[string]any{"by": "ann", "hash": "4711", "via": labels.ViaRevise, "outcome": "denied"})
+	if out.How != engine.Parked || w.hash(id) == first {
+		t.Fatalf("got %s %s (%s): %s", out.How, out.Result, out.Code, out.Reason)
+	}
+	asked := w.script.Asked()
+	text := asked[len(asked)-2].Messages[0].Text
+	if !strings.Contains(text, "Say it in the docstring.") || !strings.Contains(text, "And be brief.") || strings.Contains(text, "hidden") {
+		t.Errorf("the draft is asked:\n%s", text)
+	}
+	if out := w.approve(id, map[string]any{"by": "ann", "hash": first[:8], "via": "comment"}); out.How != engine.Parked {
+		t.Errorf("the approval of the first plan: %s %s", out.How, out.Result)
+	}
+	if out := w.approve(id, map[string]any{"by": "ann", "hash": w.hash(id)[:8], "via": "comment"}); out.Result != "approved" {
+		t.Errorf("the approval of the second: %s (%s) %s", out.Result, out.Code, out.Reason)
+	}
+}

@@ -49,7 +49,8 @@ func comment(d plandoc.Document, hash, base, branch string, l labels.Names) stri
 	fmt.Fprintf(&b, "### Plan %s\n\n%s\n", markdown.Code(plandoc.Short(hash)), d.Markdown())
 	fmt.Fprintf(&b, "---\nPlanned at %s of %s.\n\n", markdown.Code(tree.Short(base)), markdown.Code(branch))
 	fmt.Fprintf(&b, "To approve it, comment `/pipeline approve %s` or add the label %s. "+
-		"To turn it down, comment `/pipeline reject`. "+
+		"To have it changed, comment `/pipeline revise` and say what should be different; "+
+		"to turn it down, comment `/pipeline reject`. "+
 		"The approval is for this text only: it lapses when the issue or this comment is edited.\n",
 		plandoc.Short(hash), markdown.Code(l.Approved))
 	return b.String()

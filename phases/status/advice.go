@@ -66,6 +66,8 @@ func endings(phase, result string) (string, bool) {
 		"triage/declined":          "Declined.",
 		"triage/split":             "Too large for one change.",
 		"triage/duplicate":         "There is other work on this already.",
+		"triage/skipped":           "Triage was left out; planning comes next.",
+		"review/skipped":           "A person ended the review; the pull request is theirs.",
 		"plan/approved":            "The plan is approved; the implementation comes next.",
 		"plan/rejected":            "The plan was turned down.",
 		"plan/expired":             "Nobody approved the plan in time.",
@@ -103,7 +105,7 @@ func Advice(v View) string {
 			if v.PlanHash == "" {
 				return "Comment `/pipeline approve` to let it go on, or `/pipeline deny`."
 			}
-			return fmt.Sprintf("Read the plan above. Comment `/pipeline approve %s` or add the label %s to approve it, or comment `/pipeline reject`.",
+			return fmt.Sprintf("Read the plan above. Comment `/pipeline approve %s` or add the label %s to approve it, `/pipeline revise TEXT` to have it changed, or `/pipeline reject`.",
 				v.PlanHash[:min(8, len(v.PlanHash))], label(l.Approved))
 		case "answer":
 			return "Answer the questions above in a comment, or complete the issue's text."
@@ -153,6 +155,8 @@ func adviceByCode(code string, l labels.Names) string {
 		return "Give the model's price in the configuration, or allow a model without one."
 	case "model-access":
 		return "Check the model's API key in the configuration."
+	case "breaker":
+		return "Change what keeps it from getting on, then remove " + label(l.Stop) + " (or comment `/pipeline resume`) and add the label of the phase again."
 	case "no-plan":
 		return replan
 	case "issue-changed":
@@ -188,6 +192,11 @@ func adviceByCode(code string, l labels.Names) string {
 func adviceByResult(v View, l labels.Names) string {
 	label := markdown.Code
 	switch v.Result {
+	case "skipped":
+		if v.Phase == "review" {
+			return "Read the pull request, then merge, change or close it."
+		}
+		return "Nothing; the next phase starts by itself."
 	case "accepted", "approved", "pr_opened", "changes_requested":
 		if v.Phase == "review" && v.Result == "approved" {
 			return "Read the pull request and merge it."
