@@ -72,3 +72,15 @@ func VoucherOf(ctx context.Context, s Vouchers, run checkpoints.Run) (v Voucher,
 	}
 	return v, false, nil
 }
+
+// look begins the trigger of a look at an outsider's issue.
+const look = "look/"
+
+// LookTrigger is the trigger of a look that something caused.
+func LookTrigger(source string) string { return look + source }
+
+// IsLook reports that a run only looks at an outsider's issue: a shadow whose
+// verdict is told in the status comment.
+func IsLook(r checkpoints.Run) bool {
+	return r.Mode == checkpoints.ModeShadow && strings.HasPrefix(r.Trigger, look)
+}
