@@ -24,7 +24,7 @@ func promptNames() []string {
 // without a known price, which no call is made to unless
 // allow_unknown_price, and settings of prompts that nothing asks for.
 func ModelDoubts(cfg *config.Config) []string {
-	m, err := newModels(cfg.Models)
+	m, err := newModels(cfg.Models, "")
 	if err != nil {
 		return []string{err.Error()}
 	}

@@ -70,7 +70,7 @@ func (a *App) newTools() (tools, error) {
 	if err != nil {
 		return tools{}, err
 	}
-	m, err := newModels(a.cfg.Models)
+	m, err := newModels(a.cfg.Models, a.cfg.GitHub.CAFile)
 	return tools{runner: runner, trees: tree.New(ws, a.forge), models: m}, err
 }
 
@@ -135,10 +135,11 @@ type models struct {
 	prices   actuators.Prices
 }
 
-func newModels(cfg config.Models) (models, error) {
+// newModels trusts the certificate authorities of caFile for every backend.
+func newModels(cfg config.Models, caFile string) (models, error) {
 	m := models{cfg: cfg, backends: map[string]llm.Backend{}, prices: actuators.DefaultPrices()}
 	for name, b := range cfg.Backends {
-		backend, err := newBackend(b)
+		backend, err := newBackend(b, caFile)
 		if err != nil {
 			return m, fmt.Errorf("model backend %s: %w", name, err)
 		}
@@ -152,11 +153,11 @@ func newModels(cfg config.Models) (models, error) {
 	return m, nil
 }
 
-func newBackend(b config.Backend) (llm.Backend, error) {
+func newBackend(b config.Backend, caFile string) (llm.Backend, error) {
 	if b.Driver == "openai" {
-		return openai.New(openai.Options{BaseURL: b.BaseURL, Key: b.Key, JSONMode: openai.JSONMode(b.JSONMode), Total: b.Timeout})
+		return openai.New(openai.Options{BaseURL: b.BaseURL, Key: b.Key, JSONMode: openai.JSONMode(b.JSONMode), Total: b.Timeout, CAFile: caFile})
 	}
-	return anthropic.New(anthropic.Options{BaseURL: b.BaseURL, Key: b.Key, Total: b.Timeout})
+	return anthropic.New(anthropic.Options{BaseURL: b.BaseURL, Key: b.Key, Total: b.Timeout, CAFile: caFile})
 }
 
 // For implements actuators.Models.

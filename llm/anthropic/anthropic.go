@@ -50,6 +50,9 @@ type Options struct {
 	// NoStream asks for the answer in one piece, for proxies that can't
 	// stream; Idle then bounds the whole wait.
 	NoStream bool
+	// CAFile is a PEM file of certificate authorities trusted beside the
+	// system's; "" for none.
+	CAFile string
 }
 
 // Backend implements llm.Backend.
@@ -73,11 +76,15 @@ func New(o Options) (*Backend, error) {
 	if o.Total <= 0 {
 		o.Total = driver.DefaultTotal
 	}
+	client, err := driver.Client(o.Idle, o.CAFile)
+	if err != nil {
+		return nil, fmt.Errorf("anthropic: %w", err)
+	}
 	// The library would otherwise take keys, addresses and headers from the
 	// environment, and try again by itself.
 	with := []option.RequestOption{
 		option.WithoutEnvironmentDefaults(), option.WithEnvironmentProduction(),
-		option.WithHTTPClient(driver.Client(o.Idle)), option.WithMaxRetries(0), option.WithAPIKey(o.Key.Reveal()),
+		option.WithHTTPClient(client), option.WithMaxRetries(0), option.WithAPIKey(o.Key.Reveal()),
 		option.WithRequestTimeout(o.Total),
 	}
 	if o.BaseURL != "" {

@@ -2,10 +2,13 @@ package driver
 
 import (
 	"context"
+	"crypto/tls"
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"io"
 	"net/http"
+	"os"
 	"strconv"
 	"strings"
 	"time"
@@ -66,8 +69,10 @@ func Listen(ctx context.Context) (context.Context, *Heard) {
 
 // Client returns an HTTP client of its own that follows no redirect (a key
 // must not travel to another host), bounds answers, gives up with ErrSilent
-// on a connection that is silent for idle, and serves Listen.
-func Client(idle time.Duration) *http.Client {
+// on a connection that is silent for idle, and serves Listen. The certificate
+// authorities in the PEM file caFile are trusted beside the system's; "" is
+// none.
+func Client(idle time.Duration, caFile string) (*http.Client, error) {
 	if idle <= 0 {
 		idle = DefaultIdle
 	}
@@ -77,10 +82,36 @@ func Client(idle time.Duration) *http.Client {
 	} else {
 		base = &http.Transport{Proxy: http.ProxyFromEnvironment}
 	}
+	if caFile != "" {
+		roots, err := authorities(caFile)
+		if err != nil {
+			return nil, err
+		}
+		if base.TLSClientConfig == nil {
+			base.TLSClientConfig = &tls.Config{MinVersion: tls.VersionTLS12}
+		}
+		base.TLSClientConfig.RootCAs = roots
+	}
 	return &http.Client{
 		Transport:     &transport{base, idle},
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}, nil
+}
+
+// authorities are the system's and those of the file.
+func authorities(file string) (*x509.CertPool, error) {
+	pem, err := os.ReadFile(file)
+	if err != nil {
+		return nil, fmt.Errorf("reading the certificate authorities: %w", err)
 	}
+	pool, err := x509.SystemCertPool()
+	if err != nil {
+		pool = x509.NewCertPool() // no system pool: the file alone counts
+	}
+	if !pool.AppendCertsFromPEM(pem) {
+		return nil, fmt.Errorf("certificate file %s: it holds no PEM certificate", file)
+	}
+	return pool, nil
 }
 
 type transport struct {

@@ -52,6 +52,9 @@ type Options struct {
 	Idle time.Duration
 	// Total bounds one call; 0 is driver.DefaultTotal.
 	Total time.Duration
+	// CAFile is a PEM file of certificate authorities trusted beside the
+	// system's; "" for none.
+	CAFile string
 }
 
 // Backend implements llm.Backend.
@@ -82,9 +85,13 @@ func New(o Options) (*Backend, error) {
 	if o.Total <= 0 {
 		o.Total = driver.DefaultTotal
 	}
+	client, err := driver.Client(o.Idle, o.CAFile)
+	if err != nil {
+		return nil, fmt.Errorf("openai: %w", err)
+	}
 	cfg := openai.DefaultConfig(o.Key.Reveal())
 	cfg.BaseURL = strings.TrimRight(o.BaseURL, "/")
-	cfg.HTTPClient = driver.Client(o.Idle)
+	cfg.HTTPClient = client
 	return &Backend{client: openai.NewClientWithConfig(cfg), opts: o}, nil
 }
 
