@@ -24,7 +24,7 @@ func TestOnCommit(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer s.Close() //nolint:errcheck // only read
+	defer s.Close()
 	for want := range int64(3) {
 		if _, err := s.Start(t.Context(), checkpoints.StartReq{Key: fmt.Sprintf("acme/shop#%d", want), Entry: "a"}); err != nil {
 			t.Fatal(err)
