@@ -20,7 +20,7 @@ type lazy struct {
 
 // looked is what a lazy context is once somebody has looked at it.
 type looked struct {
-	context.Context
+	context.Context //nolint:containedctx // it is what a context is made of
 	end  context.CancelCauseFunc
 	stop context.CancelFunc
 }
