@@ -36,12 +36,15 @@ type appAuth struct {
 	mu      sync.Mutex
 	byRepo  map[string]int64 // lower-case owner/name → installation
 	byScope map[scope]*installation
+	granted map[int64]map[string]string // installation → permission → level
+	present map[string]string           // lower-case owner/name → its name now
 }
 
 // scope is what a token is good for: an installation, or one repository of it.
 type scope struct {
 	id   int64
 	repo string // name without owner, "" for all
+	use  use
 }
 
 // installation mints the tokens of one scope, one at a time. It keeps them by
@@ -61,7 +64,7 @@ func newAppAuth(a App, c *Client, wire http.RoundTripper) (*appAuth, error) {
 	if a.Key.Empty() {
 		return nil, errors.New("GitHub App: its private key is missing")
 	}
-	auth := &appAuth{client: c, app: a, wire: wire, byRepo: map[string]int64{}, byScope: map[scope]*installation{}}
+	auth := &appAuth{client: c, app: a, wire: wire, byRepo: map[string]int64{}, byScope: map[scope]*installation{}, granted: map[int64]map[string]string{}, present: map[string]string{}}
 	jwt, err := auth.transport()
 	if err != nil {
 		return nil, err
@@ -92,22 +95,28 @@ func (s signed) RoundTrip(req *http.Request) (*http.Response, error) {
 	return s.jwt.RoundTrip(req)
 }
 
-// credential implements authenticator.
-func (a *appAuth) credential(ctx context.Context, repo forge.Repo) (credential, error) {
+// credential implements authenticator. What reads has a token that can only
+// read, what writes one that reaches the one repository.
+func (a *appAuth) credential(ctx context.Context, repo forge.Repo, write bool) (credential, error) {
 	id, err := a.find(ctx, repo)
 	if err != nil {
 		return credential{}, err
 	}
-	return a.as(ctx, id)
+	if !write {
+		return a.as(ctx, id)
+	}
+	token, err := a.inRepo(ctx, id, repo, forWriting, minLeft)
+	return a.bearing(token, id), err
 }
 
-// as is the credential of one installation.
+// as is the credential of one installation, to read.
 func (a *appAuth) as(ctx context.Context, id int64) (credential, error) {
-	token, err := a.token(ctx, scope{id: id}, minLeft)
-	if err != nil {
-		return credential{}, err
-	}
-	return credential{"Bearer " + token.Reveal(), a.client.http, id}, nil
+	token, err := a.token(ctx, scope{id: id, use: forReading}, minLeft)
+	return a.bearing(token, id), err
+}
+
+func (a *appAuth) bearing(token secret.Value, id int64) credential {
+	return credential{"Bearer " + token.Reveal(), a.client.http, id}
 }
 
 // refused implements authenticator: an installation's token may have been
@@ -129,7 +138,7 @@ func (a *appAuth) gitToken(ctx context.Context, repo forge.Repo) (secret.Value, 
 	if err != nil {
 		return secret.Value{}, err
 	}
-	return a.token(ctx, scope{id, repo.Name}, minLeftGit)
+	return a.inRepo(ctx, id, repo, forGit, minLeftGit)
 }
 
 // token returns one that lives for another `left`, minting if need be.
@@ -160,13 +169,21 @@ func (a *appAuth) mint(ctx context.Context, in *installation) error {
 		return err
 	}
 	tr := ghinstallation.NewFromAppsTransport(jwt, in.id)
+	permissions, err := a.permissions(ctx, in.scope)
+	if err != nil {
+		return err
+	}
+	tr.InstallationTokenOptions = &github.InstallationTokenOptions{Permissions: permissions}
 	if in.repo != "" {
-		tr.InstallationTokenOptions = &github.InstallationTokenOptions{Repositories: []string{in.repo}}
+		tr.InstallationTokenOptions.Repositories = []string{in.repo}
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, a.client.timeout, fmt.Errorf("no answer within %s", a.client.timeout))
 	defer cancel()
 	text, err := tr.Token(ctx)
 	if err != nil {
+		if status(err) == http.StatusUnprocessableEntity {
+			a.forgetGrants(in.id) // they changed since they were read
+		}
 		return named(ctx, op, err)
 	}
 	ends, _, err := tr.Expiry()
@@ -192,4 +209,5 @@ func (a *appAuth) get(sc scope) *installation {
 // drop forgets the tokens of an installation; a.mu is held.
 func (a *appAuth) drop(id int64) {
 	maps.DeleteFunc(a.byScope, func(sc scope, _ *installation) bool { return sc.id == id })
+	delete(a.granted, id)
 }

@@ -12,6 +12,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/pipelinebot/pipelinebot/internal/forge"
 	"github.com/pipelinebot/pipelinebot/internal/gh"
 	"github.com/pipelinebot/pipelinebot/internal/secret"
@@ -47,6 +49,7 @@ type appFake struct {
 func newAppFake(t *testing.T) *appFake {
 	a := &appFake{fake: newFake(t), clock: &hasty{now: time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC)}, revoked: map[string]bool{}}
 	a.json("GET repos/acme/widgets/installation", 200, `{"id":11}`)
+	a.json("GET app/installations/11", 200, `{"id":11,"account":{"login":"acme"},"permissions":{"metadata":"read","issues":"write","contents":"write","pull_requests":"write","checks":"write"}}`)
 	a.on("POST app/installations/11/access_tokens", func(w http.ResponseWriter, r *http.Request) {
 		if !strings.HasPrefix(r.Header.Get("Authorization"), "Bearer ey") {
 			t.Errorf("minting with %q", r.Header.Get("Authorization"))
@@ -123,9 +126,83 @@ func TestATokenForGitLivesLongEnoughAndIsScrubbed(t *testing.T) {
 		t.Errorf("scrubbed to %q", got)
 	}
 	for _, s := range a.requests() {
-		if strings.HasPrefix(s.Path, "app/installations") && s.Body != `{"repositories":["widgets"]}` {
+		if s.Method == http.MethodPost && s.Body != `{"repositories":["widgets"],"permissions":{"contents":"write","metadata":"read"}}` {
 			t.Errorf("minted for %s: git's token is for the one repository", s.Body)
 		}
+	}
+}
+
+// What reads has a token that reads, what writes one for the one repository,
+// with no more than the installation grants.
+func TestATokenHasNoMoreThanItsUseNeeds(t *testing.T) {
+	t.Parallel()
+	a := newAppFake(t)
+	a.json("POST repos/acme/widgets/issues/7/comments", 201, `{"id":1}`)
+	c := a.app()
+	if _, err := c.Repository(t.Context(), repo); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := c.AddComment(t.Context(), ref, "x"); err != nil {
+		t.Fatal(err)
+	}
+	var minted []string
+	for _, s := range a.requests() {
+		if s.Path == "app/installations/11/access_tokens" {
+			minted = append(minted, s.Body)
+		}
+	}
+	want := []string{
+		`{"permissions":{"checks":"read","contents":"read","issues":"read","metadata":"read","pull_requests":"read"}}`,
+		`{"repositories":["widgets"],"permissions":{"checks":"write","contents":"read","issues":"write","metadata":"read","pull_requests":"write"}}`,
+	}
+	if diff := cmp.Diff(want, minted); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+// What keeps an App from working is named before anything is tried.
+func TestAnInstallationThatCannotWorkSaysWhy(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		code       int
+		body, want string
+		kind       forge.Kind
+	}{
+		{200, `{"account":{"login":"acme"},"suspended_at":"2026-01-01T00:00:00Z"}`, "at acme is suspended; unsuspend it", forge.KindDenied},
+		{404, `{"message":"Not Found"}`, "not installed there any more; install it again", forge.KindNotFound},
+		{200, `{"permissions":{"metadata":"read","issues":"read"}}`, "needs permission issues=write: App 3 lacks it: add it in the App's settings", forge.KindDenied},
+	} {
+		a := newAppFake(t)
+		a.json("GET app/installations/11", c.code, c.body)
+		_, err := a.app().AddComment(t.Context(), ref, "x")
+		if !forge.IsKind(err, c.kind) || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("got %v, want %s", err, c.want)
+		}
+	}
+}
+
+// A repository that was renamed is asked for by its present name.
+func TestATokenForARenamedRepository(t *testing.T) {
+	t.Parallel()
+	a := newAppFake(t)
+	mint := a.routes["POST app/installations/11/access_tokens"]
+	a.on("POST app/installations/11/access_tokens", func(w http.ResponseWriter, r *http.Request) {
+		requests := a.requests()
+		if strings.Contains(requests[len(requests)-1].Body, `"widgets"`) {
+			reply(422, `{"message":"There is at least one repository that does not exist"}`)(w, r)
+			return
+		}
+		mint(w, r)
+	})
+	a.json("GET repos/acme/widgets", 200, `{"id":1,"full_name":"acme/gadgets"}`)
+	c := a.app()
+	for range 2 {
+		if _, err := c.GitToken(t.Context(), repo); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if n := strings.Count(strings.Join(a.lines(), "\n"), `"widgets"`); n != 1 {
+		t.Errorf("asked %d times by the old name, want once", n)
 	}
 }
 

@@ -29,8 +29,9 @@ const (
 
 // authenticator gives credentials for requests.
 type authenticator interface {
-	// credential is for a request about repo; zero: about none.
-	credential(ctx context.Context, repo forge.Repo) (credential, error)
+	// credential is for a request about repo; zero: about none. write says
+	// that it changes something.
+	credential(ctx context.Context, repo forge.Repo, write bool) (credential, error)
 	// refused forgets a credential that was answered 401, and reports that a
 	// new one may do better.
 	refused(cr credential) bool
@@ -62,7 +63,7 @@ type tokenAuth struct {
 	via   *http.Client
 }
 
-func (t tokenAuth) credential(context.Context, forge.Repo) (credential, error) {
+func (t tokenAuth) credential(context.Context, forge.Repo, bool) (credential, error) {
 	return credential{via: t.via, pool: tokenPool}, nil
 }
 

@@ -100,7 +100,7 @@ func (c *Client) credential(ctx context.Context, r request) (credential, error) 
 	if r.cred != nil {
 		return *r.cred, nil
 	}
-	return c.auth.credential(ctx, r.repo)
+	return c.auth.credential(ctx, r.repo, r.method != http.MethodGet)
 }
 
 // once sends r once, through the limiter and under a deadline.

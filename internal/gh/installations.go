@@ -138,4 +138,6 @@ func (c *Client) Forget(installation int64) {
 	defer a.mu.Unlock()
 	clear(a.byRepo)
 	clear(a.byScope)
+	clear(a.granted)
+	clear(a.present)
 }
