@@ -45,6 +45,9 @@ type Options struct {
 	Trouble func(err error)
 	// Ready is called once the server listens, with its address.
 	Ready func(addr string)
+	// Moment is told of each commit and each command, for whoever tries what a
+	// crash there does; may be nil. The program waits while it is told.
+	Moment func(Moment)
 }
 
 // App is the whole program.
@@ -72,7 +75,7 @@ func New(ctx context.Context, cfg *config.Config, o Options) (_ *App, err error)
 	a := &App{Options: o, cfg: cfg, clock: clock.Real{}, scrub: secret.NewScrubber(secretsOf(cfg)...)}
 	a.store, err = sqlite.Open(ctx, sqlite.Options{
 		Path: filepath.Join(cfg.DataDir, databaseFile), Clock: a.clock, Owner: "pipelinebot",
-		Synchronous: sqlite.Synchronous(cfg.Store.Synchronous), Logger: o.Log,
+		Synchronous: sqlite.Synchronous(cfg.Store.Synchronous), Logger: o.Log, OnCommit: a.committed(),
 	})
 	if err != nil {
 		return nil, setup(err)
@@ -108,6 +111,9 @@ func (a *App) assemble() error {
 		return err
 	}
 	a.sandbox = tools.runner.Name()
+	if a.Moment != nil {
+		tools.runner = telling{tools.runner, a.Moment}
+	}
 	reg, err := registry(a.phaseDeps(tools))
 	if err != nil {
 		return err

@@ -24,12 +24,27 @@ func (s *shell) replayCommand() *cobra.Command {
 	var keep string
 	var timeline bool
 	var launchEnv []string
+	var trials trialFlags
+	var schema bool
 	c := &cobra.Command{
-		Use: "replay PATH…", Short: "Replay scenarios against this program and judge the final worlds", Args: cobra.MinimumNArgs(1),
+		Use: "replay PATH…", Short: "Replay scenarios against this program and judge the final worlds",
+		Args: func(c *cobra.Command, args []string) error {
+			if schema {
+				return cobra.NoArgs(c, args)
+			}
+			return cobra.MinimumNArgs(1)(c, args)
+		},
 		Long: "replay plays scenario files (and all *.yaml in folders) each in a world of its\n" +
 			"own: a fake GitHub, a scripted model, and this program as a child process.\n" +
 			"Exit code 1 when a world does not end as the file expects.",
 		RunE: func(c *cobra.Command, args []string) error {
+			if schema {
+				b, err := scenario.Schema()
+				if err == nil {
+					_, err = s.Out.Write(b)
+				}
+				return err
+			}
 			files, err := scenarioFiles(args)
 			if err != nil {
 				return err
@@ -43,12 +58,21 @@ func (s *shell) replayCommand() *cobra.Command {
 				return fmt.Errorf("finding this program: %w", err)
 			}
 			r := replayer{shell: s, launcher: replay.Child{Exe: exe, Env: launchEnv}, keep: keep, timeline: timeline}
+			if trials.wanted() {
+				t, err := trials.trials()
+				if err != nil {
+					return err
+				}
+				return r.try(c.Context(), t, scenarios, parallel)
+			}
 			return r.all(c.Context(), scenarios, parallel)
 		},
 	}
 	c.Flags().IntVarP(&parallel, "parallel", "p", 4, "scenarios at the same time")
 	c.Flags().StringVar(&keep, "keep", "", "keep each world, the bot's data and its log below this folder")
 	c.Flags().BoolVar(&timeline, "timeline", false, "print everything that happened")
+	c.Flags().BoolVar(&schema, "schema", false, "print the JSON Schema of scenario files")
+	trials.register(c)
 	c.Flags().StringArrayVar(&launchEnv, "child-env", nil, "NAME=VALUE for the child process")
 	if err := c.Flags().MarkHidden("child-env"); err != nil {
 		panic(err) // the flag was declared one line above
@@ -179,9 +203,7 @@ func (r *replayer) one(ctx context.Context, sc *scenario.Scenario) (bool, error)
 	}
 	fmt.Fprint(r.Out, rep)
 	if r.timeline {
-		for _, e := range rep.Events {
-			fmt.Fprintf(r.Out, "    %s  %-8s %s\n", e.At.Format("15:04:05.000"), e.Kind, e.Text)
-		}
+		r.events(rep)
 	}
 	return rep.Passed, nil
 }

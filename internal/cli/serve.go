@@ -9,10 +9,12 @@ import (
 
 	"github.com/pipelinebot/pipelinebot/internal/app"
 	"github.com/pipelinebot/pipelinebot/internal/config"
+	"github.com/pipelinebot/pipelinebot/internal/replay"
 )
 
 func (s *shell) serveCommand() *cobra.Command {
-	return &cobra.Command{
+	var moments string
+	c := &cobra.Command{
 		Use: "serve", Short: "Serve webhooks and poll until stopped", Args: cobra.NoArgs,
 		Long: "serve answers webhooks, polls, and works on runs until it gets SIGTERM or SIGINT;\n" +
 			"then nothing new begins and what is in flight stays resumable. A second signal\n" +
@@ -23,13 +25,18 @@ func (s *shell) serveCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			a, err := app.New(c.Context(), cfg, app.Options{Log: logger(cfg, s.Err), Ready: s.ready})
+			a, err := app.New(c.Context(), cfg, app.Options{Log: logger(cfg, s.Err), Ready: s.ready, Moment: replay.Tell(moments)})
 			if err != nil {
 				return err
 			}
 			return a.Run(c.Context())
 		},
 	}
+	c.Flags().StringVar(&moments, "moments", "", "address that is told of each commit and command, and may kill this process there")
+	if err := c.Flags().MarkHidden("moments"); err != nil {
+		panic(err) // the flag was declared one line above
+	}
+	return c
 }
 
 func (s *shell) ready(addr string) {

@@ -44,7 +44,7 @@ func (c Child) Start(ctx context.Context, b scenario.Bot) (scenario.Process, err
 	}
 	p := &child{cfg: cfg, gone: make(chan struct{}), log: logFile}
 	//nolint:noctx // the child outlives the start; Kill and Terminate end it
-	p.cmd = exec.Command(c.Exe, "serve", "--config", path, "--json")
+	p.cmd = exec.Command(c.Exe, append([]string{"serve", "--config", path, "--json"}, moments(b)...)...)
 	p.cmd.Env = append(environment(secrets), c.Env...)
 	p.cmd.Stderr = io.MultiWriter(logFile, &p.stderr)
 	out, err := p.cmd.StdoutPipe()
@@ -66,6 +66,13 @@ func (c Child) Start(ctx context.Context, b scenario.Bot) (scenario.Process, err
 		p.Kill()
 		return nil, context.Cause(ctx)
 	}
+}
+
+func moments(b scenario.Bot) []string {
+	if b.MomentsURL == "" {
+		return nil
+	}
+	return []string{"--moments", b.MomentsURL}
 }
 
 // environment is what a child gets: where programs are, and the secrets.

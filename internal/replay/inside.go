@@ -31,7 +31,9 @@ func (i Inside) Start(ctx context.Context, b scenario.Bot) (scenario.Process, er
 		return nil, err
 	}
 	ready := make(chan string, 1)
-	a, err := app.New(ctx, cfg, app.Options{Log: i.Log, Observer: i.Observer, Ready: func(addr string) { ready <- addr }})
+	a, err := app.New(ctx, cfg, app.Options{
+		Log: i.Log, Observer: i.Observer, Moment: Tell(b.MomentsURL), Ready: func(addr string) { ready <- addr },
+	})
 	if err != nil {
 		return nil, err
 	}

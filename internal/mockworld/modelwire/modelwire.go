@@ -60,6 +60,8 @@ type Server struct {
 	taken      map[string]int // script key → replies used up, counting Times
 	calls      map[string]int // prompt without version → requests so far
 	records    []Record
+	given      []given // in order, those that Rewind has not touched
+	again      []given // to be given once more
 	violations []string
 	changed    chan struct{}
 	serial     int

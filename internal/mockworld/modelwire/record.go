@@ -22,7 +22,10 @@ type Record struct {
 	// Hash is the SHA-256 of system text and messages, in hex: equal requests
 	// have equal hashes.
 	Hash string
-	At   time.Time
+	// Again says that it repeats a request from before Rewind and was given
+	// the same answer; it has that one's Nth.
+	Again bool
+	At    time.Time
 	// Done is false while the request is in flight.
 	Done bool
 	// Cancelled says that the client gave up before the answer, Cut that the
@@ -47,6 +50,36 @@ func (s *Server) Violations() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return slices.Clone(s.violations)
+}
+
+// given is a reply that was handed out.
+type given struct {
+	key, hash string
+	nth       int
+	reply     Reply
+}
+
+// Rewind is for whoever has killed the client: what it had in its memory alone
+// is lost, so that it may ask once more what it has asked before. An equal
+// request is then given the equal answer, the newest first, instead of the
+// script's next one.
+func (s *Server) Rewind() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.again = slices.Concat(s.again, s.given)
+	s.given = nil
+}
+
+// repeated finds what an equal request was given before Rewind; the caller
+// holds the lock.
+func (s *Server) repeated(key, hash string) (given, bool) {
+	for i, g := range slices.Backward(s.again) {
+		if g.key == key && g.hash == hash {
+			s.again = slices.Delete(s.again, i, i+1)
+			return g, true
+		}
+	}
+	return given{}, false
 }
 
 // Calls is the number of requests of a prompt (its version is ignored).

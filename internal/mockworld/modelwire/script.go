@@ -178,16 +178,24 @@ func (s *Server) take(q asked) (Reply, int, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	bare, _, _ := strings.Cut(q.prompt, "@")
+	key := q.prompt
+	if _, ok := s.script[key]; !ok {
+		key = bare
+	}
+	if g, ok := s.repeated(key, q.hash); ok {
+		s.records = append(s.records, Record{
+			Vendor: q.vendor, Prompt: bare, Nth: g.nth, Model: q.model, Turn: q.turns + 1, Hash: q.hash, Again: true, At: s.clock.Now(),
+		})
+		s.given = append(s.given, g)
+		s.bump()
+		return g.reply, len(s.records) - 1, nil
+	}
 	s.calls[bare]++
 	s.records = append(s.records, Record{
 		Vendor: q.vendor, Prompt: bare, Nth: s.calls[bare], Model: q.model,
 		Turn: q.turns + 1, Hash: q.hash, At: s.clock.Now(),
 	})
 	index := len(s.records) - 1
-	key := q.prompt
-	if _, ok := s.script[key]; !ok {
-		key = bare
-	}
 	r, ok := nth(s.script[key], s.taken[key])
 	if !ok {
 		s.close(index, func(rec *Record) { rec.Status = 400 })
@@ -208,6 +216,7 @@ func (s *Server) take(q asked) (Reply, int, error) {
 		}
 	}
 	s.taken[key]++
+	s.given = append(s.given, given{key: key, hash: q.hash, nth: s.calls[bare], reply: r})
 	s.bump()
 	return r, index, nil
 }

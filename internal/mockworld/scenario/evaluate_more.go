@@ -100,7 +100,9 @@ func (w RunWant) describe() string {
 func (j *judge) model(e Expect) {
 	calls := map[string]int{}
 	for _, r := range j.seen.Model {
-		calls[r.Prompt]++
+		if !r.Again {
+			calls[r.Prompt]++
+		}
 	}
 	for _, p := range slices.Sorted(maps.Keys(e.Model)) {
 		c := e.Model[p]

@@ -29,6 +29,9 @@ type Bot struct {
 	// ModelKey is the key for both.
 	ModelURL string
 	ModelKey string
+	// MomentsURL, when set, is told of each commit and each command by a POST
+	// of {kind, stage, name}; the program goes on when it is answered.
+	MomentsURL string
 	// Dir is the data folder; it is kept over restarts.
 	Dir string
 	// Overrides is merged into config.yaml last: mappings key by key,

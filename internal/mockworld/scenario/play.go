@@ -21,7 +21,11 @@ func (r *running) play(ctx context.Context) error {
 		if st.Issue == 0 {
 			st.Issue = 1
 		}
-		if err := r.await(ctx, st); err != nil {
+		err := r.await(ctx, st)
+		for err == nil && r.paused(ctx) { // people wait while a stop is in force, and look again
+			err = r.await(ctx, st)
+		}
+		if err != nil {
 			return fmt.Errorf("%s: %w", where, err)
 		}
 		acts := setFields(st.Do)

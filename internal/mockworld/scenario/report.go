@@ -20,6 +20,12 @@ type Report struct {
 	Events []Event `json:"events"`
 	// Seen is the world at the end.
 	Seen Seen `json:"seen"`
+	// Points are those that were reached, in order; Early counts those before
+	// the program was up, where nothing is tried. Struck reports that the one
+	// that was asked for was reached.
+	Points []Point `json:"points,omitempty"`
+	Early  int     `json:"early,omitempty"`
+	Struck bool    `json:"struck,omitempty"`
 }
 
 // Placed is a mismatch with the place of its claim, "file:line:column".
@@ -45,12 +51,13 @@ func (r *running) report(ctx context.Context) Report {
 		seen.Trouble = append(seen.Trouble, err.Error())
 	}
 	rep := Report{Name: r.s.Name, File: r.s.File, Took: time.Since(r.began), Seen: seen}
-	for _, m := range Evaluate(r.s.Expect, seen) {
+	for _, m := range r.judge(seen) {
 		rep.Mismatches = append(rep.Mismatches, Placed{m, r.s.Place(m.Path)})
 	}
 	rep.Passed = len(rep.Mismatches) == 0
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	rep.Points, rep.Struck, rep.Early = r.points, r.struck, r.early
 	rep.Events = append(rep.Events, r.events...)
 	return rep
 }

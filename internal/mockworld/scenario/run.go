@@ -30,6 +30,16 @@ type Options struct {
 	// Observe gets everything that happens, as it happens, one call at a
 	// time.
 	Observe func(Event)
+	// Points makes the report list the instants at which the bot may die.
+	Points bool
+	// Crash, when set, is where it is killed and started again. Stop is where
+	// a person stops the work, and lifts the stop a while later. Shuffle is
+	// the order in which it hears of events.
+	Crash   *Point
+	Stop    *StopAt
+	Shuffle *Shuffle
+	// Same, when set, is what Normal has to be at the end.
+	Same []string
 	// Hold, when set, is called before everything is taken down; the world,
 	// the model and the bot are up until it returns.
 	Hold func(ctx context.Context, l Live) error
@@ -72,6 +82,17 @@ type running struct {
 	heard    time.Time // the newest request of the bot
 	runCache []RunView
 	runsAt   time.Time
+
+	expect Expect // the file's, or what is left of it
+	counts map[Point]int
+	points []Point
+	early  int  // points before the program was up
+	struck bool // what was to happen at a point has happened
+	halted *haltedAt
+	acts   []outsideAct // only kept for a stop
+	worked time.Time    // the newest node's commit or command
+
+	shuffled *shuffler // nil when the order is kept
 }
 
 // Run plays a scenario and judges its end. An error means that it could not be
@@ -81,7 +102,10 @@ func Run(ctx context.Context, s *Scenario, l Launcher, o Options) (Report, error
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
-	r := &running{s: s, o: o, dir: o.Dir, clock: newShifted(), began: time.Now()}
+	r := &running{s: s, o: o, dir: o.Dir, clock: newShifted(), began: time.Now(), expect: s.Expect, counts: map[Point]int{}}
+	if o.Crash != nil || o.Stop != nil || o.Shuffle != nil {
+		r.expect = relaxed(s.Expect, o.Crash != nil)
+	}
 	if r.dir == "" {
 		dir, err := os.MkdirTemp("", "scenario-")
 		if err != nil {
@@ -165,15 +189,21 @@ func (r *running) setUp(ctx context.Context, l Launcher) (stop func(), err error
 	if err != nil {
 		return stop, err
 	}
-	url, stopModel, err := serve(ctx, r.model)
+	url, stopModel, err := serve(ctx, r.asking(ctx, r.model))
 	if err != nil {
 		return stop, err
 	}
 	undo = append(undo, stopModel)
 	bot.ModelURL = url
+	if r.asks() {
+		if bot.MomentsURL, stopModel, err = serve(ctx, r.moments(ctx)); err != nil {
+			return stop, err
+		}
+		undo = append(undo, stopModel)
+	}
 	r.bots = &keeper{launcher: l, bot: bot, note: r.note, trouble: r.complain}
 	undo = append(undo, func() { _ = r.bots.stop(context.WithoutCancel(ctx), "kill"); r.bots.wg.Wait() })
-	if r.hooks, stopModel, err = serve(ctx, receiver{r.bots}); err != nil {
+	if r.hooks, stopModel, err = serve(ctx, r.receiver(ctx)); err != nil {
 		return stop, err
 	}
 	undo = append(undo, stopModel)

@@ -29,8 +29,12 @@ func (r *running) settle(ctx context.Context) {
 		if r.hopeless() != nil {
 			return
 		}
+		if lost := r.stuck(); lost != nil {
+			r.complain("%v", lost)
+			return
+		}
 		s, err := r.look(ctx)
-		if err != nil || len(r.faultsLeft()) > 0 || len(Evaluate(r.s.Expect, s)) > 0 {
+		if err != nil || len(r.faultsLeft()) > 0 || len(r.judge(s)) > 0 || !r.calm() {
 			since = time.Time{}
 			continue
 		}
@@ -46,6 +50,18 @@ func (r *running) settle(ctx context.Context) {
 			return
 		}
 	}
+}
+
+// judge is Evaluate, and the comparison with the end that is wanted.
+func (r *running) judge(s Seen) []Mismatch {
+	bad := Evaluate(r.expect, s)
+	if r.o.Same == nil {
+		return bad
+	}
+	if diff := Diff(r.o.Same, r.normal(s)); diff != "" {
+		bad = append(bad, Mismatch{Path: "expect", Want: "the same end as undisturbed; only there (-), only here (+)", Got: "\n" + diff})
+	}
+	return bad
 }
 
 // alive reports that the bot has been heard of after the last action: it asked
@@ -79,6 +95,30 @@ func (r *running) faultsLeft() []string {
 		}
 	}
 	return left
+}
+
+// stuckAfter is longer than any wait of the program for something that it lost
+// (ten seconds for a queue's token, a poll for an event).
+const stuckAfter = 30 * time.Second
+
+// stuck says that a variant of a story has come to rest somewhere else than
+// it ought to; it has more time than that only while something happens.
+func (r *running) stuck() error {
+	if r.o.Same == nil {
+		return nil
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	last := r.began
+	for _, t := range []time.Time{r.active, r.stepped, r.worked} {
+		if t.After(last) {
+			last = t
+		}
+	}
+	if time.Since(last) < stuckAfter {
+		return nil
+	}
+	return fmt.Errorf("nothing has happened for %s", stuckAfter)
 }
 
 // hopeless says why the scenario can't pass any more: what happened cannot be

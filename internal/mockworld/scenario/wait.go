@@ -20,7 +20,11 @@ func (r *running) await(ctx context.Context, st Step) error {
 		if err == nil && ok {
 			return nil
 		}
-		if lost := r.hopeless(); lost != nil {
+		lost := r.hopeless()
+		if lost == nil && r.model.InFlight("") == 0 {
+			lost = r.stuck()
+		}
+		if lost != nil {
 			return fmt.Errorf("while waiting for %s: %w", missing, lost)
 		}
 		select {
@@ -74,8 +78,8 @@ func (r *running) holds(ctx context.Context, st Step, from time.Time) (ok bool, 
 func (r *running) asked(m ModelWhen) bool {
 	prompt, _, _ := strings.Cut(m.Prompt, "@")
 	for _, rec := range r.model.Records() {
-		if rec.Prompt == prompt && rec.Nth == max(m.Nth, 1) {
-			return !m.InFlight || !rec.Done
+		if rec.Prompt == prompt && rec.Nth == max(m.Nth, 1) && (!m.InFlight || !rec.Done) {
+			return true
 		}
 	}
 	return false

@@ -3,6 +3,7 @@ package scenario
 import (
 	"context"
 	"fmt"
+	"net/http"
 	"os/exec"
 	"path/filepath"
 	"strings"
@@ -42,6 +43,14 @@ func (r *running) onRequest(ctx context.Context) mockworld.Hook {
 			if d.strikes(stage, req) {
 				r.note("bot", "fault %s strikes %s its request %s %s", d.name, stage, req.Method, req.Path)
 				r.bots.killed(ctx, d.fault.StayDown)
+			}
+		}
+		if writes(req) {
+			if stage == mockworld.Before && !notices(req) {
+				r.outside("%s %s", req.Method, req.Path)
+			}
+			if r.reached(ctx, "request", string(stage), requestName(req)) && stage == mockworld.Before {
+				panic(http.ErrAbortHandler) // a dead client's request is not handled after all
 			}
 		}
 		r.mu.Lock()
