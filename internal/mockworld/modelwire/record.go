@@ -55,7 +55,7 @@ func (s *Server) Violations() []string {
 // given is a reply that was handed out.
 type given struct {
 	key, hash string
-	nth       int
+	nth, turn int
 	reply     Reply
 }
 
@@ -70,11 +70,20 @@ func (s *Server) Rewind() {
 	s.given = nil
 }
 
-// repeated finds what an equal request was given before Rewind; the caller
-// holds the lock.
-func (s *Server) repeated(key, hash string) (given, bool) {
+// repeated finds what an equal request was given before Rewind. Within a
+// conversation that is repeated the requests are no more equal to the letter,
+// since each answer has ids of its own; there the turn tells. The caller holds
+// the lock.
+func (s *Server) repeated(key, bare string, q asked) (given, bool) {
+	goesOn := false
+	for _, r := range slices.Backward(s.records) {
+		if r.Prompt == bare {
+			goesOn = r.Again && q.turns > 0 && r.Turn == q.turns
+			break
+		}
+	}
 	for i, g := range slices.Backward(s.again) {
-		if g.key == key && g.hash == hash {
+		if g.key == key && (g.hash == q.hash || goesOn && g.turn == q.turns+1) {
 			s.again = slices.Delete(s.again, i, i+1)
 			return g, true
 		}

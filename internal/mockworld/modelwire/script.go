@@ -182,7 +182,7 @@ func (s *Server) take(q asked) (Reply, int, error) {
 	if _, ok := s.script[key]; !ok {
 		key = bare
 	}
-	if g, ok := s.repeated(key, q.hash); ok {
+	if g, ok := s.repeated(key, bare, q); ok {
 		s.records = append(s.records, Record{
 			Vendor: q.vendor, Prompt: bare, Nth: g.nth, Model: q.model, Turn: q.turns + 1, Hash: q.hash, Again: true, At: s.clock.Now(),
 		})
@@ -216,7 +216,7 @@ func (s *Server) take(q asked) (Reply, int, error) {
 		}
 	}
 	s.taken[key]++
-	s.given = append(s.given, given{key: key, hash: q.hash, nth: s.calls[bare], reply: r})
+	s.given = append(s.given, given{key: key, hash: q.hash, nth: s.calls[bare], turn: q.turns + 1, reply: r})
 	s.bump()
 	return r, index, nil
 }

@@ -3,6 +3,7 @@ package scenario
 import (
 	"context"
 	"fmt"
+	"maps"
 	"regexp"
 	"slices"
 	"strings"
@@ -220,17 +221,31 @@ func notices(q mockworld.Request) bool {
 	return ownNotices.MatchString(q.Path) || strings.Contains(q.Path, "/comments") && strings.Contains(q.Body, "pipelinebot:status")
 }
 
+// withoutKept leaves out the branches on which a stop kept unfinished work.
+func (r *running) withoutKept(s Seen) Seen {
+	if r.o.Stop == nil {
+		return s
+	}
+	repos := maps.Clone(s.World.Repos)
+	for name, repo := range repos {
+		repo.Branches = maps.Clone(repo.Branches)
+		maps.DeleteFunc(repo.Branches, func(branch string, _ mockworld.BranchState) bool { return strings.Contains(branch, "/wip/") })
+		repos[name] = repo
+	}
+	s.World.Repos = repos
+	return s
+}
+
 // normal is Normal without what a stop leaves behind on purpose: its label,
 // and the branch on which unfinished work was kept.
 func (r *running) normal(s Seen) []string {
-	all := Normal(s)
+	all := Normal(r.withoutKept(s))
 	if r.o.Stop == nil {
 		return all
 	}
 	label := r.s.stopLabel(r.o.Stop.All)
 	return slices.DeleteFunc(all, func(line string) bool {
-		return strings.HasPrefix(line, "branch ") && strings.Contains(line, "/wip/") ||
-			strings.HasPrefix(line, "label of ") && strings.HasSuffix(line, ": "+label)
+		return strings.HasPrefix(line, "label of ") && strings.HasSuffix(line, ": "+label)
 	})
 }
 

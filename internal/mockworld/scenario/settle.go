@@ -54,7 +54,7 @@ func (r *running) settle(ctx context.Context) {
 
 // judge is Evaluate, and the comparison with the end that is wanted.
 func (r *running) judge(s Seen) []Mismatch {
-	bad := Evaluate(r.expect, s)
+	bad := Evaluate(r.expect, r.withoutKept(s))
 	if r.o.Same == nil {
 		return bad
 	}
