@@ -56,7 +56,11 @@ func TestSyncLabels(t *testing.T) {
 	t.Parallel()
 	w, cfg := world(t)
 	log := slog.New(slog.DiscardHandler)
-	first, err := app.SyncLabels(t.Context(), cfg, log, nil)
+	plan, err := app.PlanLabels(t.Context(), cfg, log, app.LabelOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	first, err := app.SyncLabels(t.Context(), cfg, log, app.LabelOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -67,6 +71,9 @@ func TestSyncLabels(t *testing.T) {
 	if diff := cmp.Diff(want, first); diff != "" {
 		t.Errorf("first run (-want +got):\n%s", diff)
 	}
+	if diff := cmp.Diff(want, plan); diff != "" {
+		t.Errorf("plan (-want +got):\n%s", diff)
+	}
 	seen, err := w.Snapshot()
 	if err != nil {
 		t.Fatal(err)
@@ -74,11 +81,53 @@ func TestSyncLabels(t *testing.T) {
 	if have := seen.Repos["acme/widgets"].Labels; !slices.Contains(have, "finished") {
 		t.Errorf("the renamed label is not there: %v", have)
 	}
-	again, err := app.SyncLabels(t.Context(), cfg, log, []forge.Repo{{Owner: "acme", Name: "widgets"}})
+	again, err := app.SyncLabels(t.Context(), cfg, log, app.LabelOptions{Repos: []forge.Repo{{Owner: "acme", Name: "widgets"}}})
 	if err != nil || len(again) != 0 {
 		t.Errorf("second run: %v, %v; want nothing to do", again, err)
 	}
-	if _, err := app.SyncLabels(t.Context(), cfg, log, []forge.Repo{{Owner: "acme", Name: "absent"}}); !forge.IsKind(err, forge.KindNotFound) {
+	if _, err := app.SyncLabels(t.Context(), cfg, log, app.LabelOptions{Repos: []forge.Repo{{Owner: "acme", Name: "absent"}}}); !forge.IsKind(err, forge.KindNotFound) {
 		t.Errorf("absent repository: %v, want not found", err)
+	}
+}
+
+// A label that got another name in the configuration is renamed, so that the
+// issues that have it keep it; what cannot be meant is refused.
+func TestRenameLabel(t *testing.T) {
+	t.Parallel()
+	w, cfg := world(t)
+	log := slog.New(slog.DiscardHandler)
+	before := *cfg
+	before.Labels = labels.Default() // "pipeline:done"
+	if _, err := app.SyncLabels(t.Context(), &before, log, app.LabelOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	o := app.LabelOptions{Renames: []app.Rename{{Old: "Pipeline:Done", New: "finished"}}}
+	want := []app.LabelChange{{Repo: "acme/widgets", Label: "finished", Did: "renamed", Was: "pipeline:done"}}
+	for _, do := range []func() ([]app.LabelChange, error){
+		func() ([]app.LabelChange, error) { return app.PlanLabels(t.Context(), cfg, log, o) },
+		func() ([]app.LabelChange, error) { return app.SyncLabels(t.Context(), cfg, log, o) },
+	} {
+		got, err := do()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("changes (-want +got):\n%s", diff)
+		}
+	}
+	if got, err := app.PlanLabels(t.Context(), cfg, log, o); err != nil || len(got) != 0 {
+		t.Errorf("afterwards: %v, %v; want nothing to do", got, err)
+	}
+	seen, err := w.Snapshot()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if have := seen.Repos["acme/widgets"].Labels; !slices.Contains(have, "finished") || slices.Contains(have, "pipeline:done") {
+		t.Errorf("labels: %v", have)
+	}
+	for _, bad := range []app.Rename{{Old: "x", New: "pipeline:unknown"}, {Old: "finished", New: "pipeline:plan"}} {
+		if _, err := app.PlanLabels(t.Context(), cfg, log, app.LabelOptions{Renames: []app.Rename{bad}}); err == nil {
+			t.Errorf("%v: no error", bad)
+		}
 	}
 }

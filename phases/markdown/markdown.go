@@ -31,13 +31,22 @@ var live = regexp.MustCompile(`@[A-Za-z0-9]|#[0-9]|<[A-Za-z/!?]|(?i:\bgh-)[0-9]`
 // issue when it stands in a pull request or commit.
 var closing = regexp.MustCompile(`(?i)\b(close[sd]?|fix(?:e[sd])?|resolve[sd]?)(:?\s+)(https?)(://)`)
 
+// address matches the address of an issue, a pull request, a discussion or a
+// commit: shown bare it becomes a reference, which notes itself over there.
+var address = regexp.MustCompile(`(?i)\b(https?)(://[^\s/()<>]+/[^\s/()<>]+/[^\s/()<>]+/(?:issues|pull|discussions|commit)/[0-9a-f])`)
+
+// commit matches the name of a commit, which becomes a reference as well.
+var commit = regexp.MustCompile(`\b([0-9a-fA-F]{7})([0-9a-fA-F]{33})\b`)
+
 // Prose makes text of others harmless as Markdown and keeps its lines.
 func Prose(s string) string {
 	s = live.ReplaceAllStringFunc(Visible(s), func(m string) string {
 		last := len(m) - 1
 		return m[:last] + breaker + m[last:]
 	})
-	return closing.ReplaceAllString(s, "${1}${2}${3}"+breaker+"${4}")
+	s = closing.ReplaceAllString(s, "${1}${2}${3}"+breaker+"${4}")
+	s = address.ReplaceAllString(s, "${1}"+breaker+"${2}")
+	return commit.ReplaceAllString(s, "${1}"+breaker+"${2}")
 }
 
 // Inline is Prose on one line of at most limit characters, for titles, table
