@@ -189,6 +189,10 @@ func (b *boundary) recall(ctx context.Context) error {
 // renamed or transferred, the one before, by which the store knows its runs
 // and stops. GitHub answers under the old name as long as nobody takes it.
 func (b *boundary) name(now forge.Repo, id int64) (forge.Repo, bool) {
+	return b.named(context.Background(), now, id)
+}
+
+func (b *boundary) named(ctx context.Context, now forge.Repo, id int64) (forge.Repo, bool) {
 	key := strings.ToLower(now.String())
 	b.mu.Lock()
 	old, moved := b.ids[id]
@@ -207,7 +211,7 @@ func (b *boundary) name(now forge.Repo, id int64) (forge.Repo, bool) {
 		return now, false
 	case served:
 		if fresh {
-			ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+			ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 			defer cancel()
 			if err := b.store.SetCursor(ctx, idCursor(now.String()), strconv.FormatInt(id, 10)); err != nil {
 				b.Log.Warn("the id of a repository was not kept", "repo", now.String(), "error", err)
@@ -243,7 +247,7 @@ func (b *boundary) learn(ctx context.Context) {
 			continue
 		}
 		if now, err := b.forge.Repository(ctx, r); err == nil {
-			b.name(r, now.ID) // under the configured name, whatever its present one
+			b.named(ctx, r, now.ID) // under the configured name, whatever its present one
 		}
 		if clock.Sleep(ctx, b.clock, idsEvery) != nil {
 			return

@@ -101,7 +101,7 @@ func (p *Poller) feed(ctx context.Context, w *chore) (gap bool, err error) {
 		}
 	}
 	st := w.state
-	errs := &failures{ctx: ctx}
+	errs := &failures{}
 	pending := st.touched()
 	watched := map[int]bool{}
 	for _, ref := range w.interest {
@@ -114,7 +114,7 @@ func (p *Poller) feed(ctx context.Context, w *chore) (gap bool, err error) {
 		if err == nil && (touched || again) {
 			st.settle(ref.Number, again)
 		}
-		if !errs.keep(err) {
+		if !errs.keep(ctx, err) {
 			return gap, errs.join()
 		}
 	}
@@ -126,7 +126,7 @@ func (p *Poller) feed(ctx context.Context, w *chore) (gap bool, err error) {
 		if err == nil {
 			st.settle(number, again)
 		}
-		if !errs.keep(err) {
+		if !errs.keep(ctx, err) {
 			break
 		}
 	}

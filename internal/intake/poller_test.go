@@ -573,11 +573,11 @@ func TestASlowRepositoryDelaysNoOther(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		done := make(chan error)
 		go func() { done <- p.Run(ctx) }()
-		time.Sleep(100 * time.Second)
+		<-time.After(100 * time.Second)
 		source.mu.Lock()
 		source.issue(seven, "pipeline:triage")
 		source.mu.Unlock()
-		time.Sleep(31 * time.Second) // one interval
+		<-time.After(31 * time.Second) // one interval
 		if n := len(rows(t, store)); n != 1 {
 			t.Errorf("%d rows, want the label of the repository that works", n)
 		}
@@ -645,11 +645,11 @@ func TestTheIntervalAdapts(t *testing.T) {
 		{"idle", true, nil, nil, []time.Duration{0, 2, 6, 14, 22, 30}},
 		{"open work", true, []forge.Ref{seven}, nil, every},
 		{"a webhook", true, nil, func(_ *slowed, p *intake.Poller) {
-			time.Sleep(15*time.Minute + time.Second)
+			<-time.After(15*time.Minute + time.Second)
 			p.Told(widgets)
 		}, []time.Duration{0, 2, 6, 14, 16, 17, 19, 23, 31}},
 		{"a webhook that did not come", true, nil, func(s *slowed, _ *intake.Poller) {
-			time.Sleep(15 * time.Minute)
+			<-time.After(15 * time.Minute)
 			s.mu.Lock()
 			defer s.mu.Unlock()
 			i := s.issues[seven]

@@ -53,15 +53,12 @@ func (p *Poller) plan(ctx context.Context) ([]*chore, error) {
 
 // failures collects those of a repository's issues: one issue's does not keep
 // the others from being read.
-type failures struct {
-	ctx  context.Context
-	errs []error
-}
+type failures struct{ errs []error }
 
 // keep adds err and reports that reading on makes sense.
-func (f *failures) keep(err error) bool {
+func (f *failures) keep(ctx context.Context, err error) bool {
 	f.errs = append(f.errs, err)
-	return err == nil || !errors.Is(err, errStore) && !forge.IsKind(err, forge.KindRateLimited) && f.ctx.Err() == nil
+	return err == nil || !errors.Is(err, errStore) && !forge.IsKind(err, forge.KindRateLimited) && ctx.Err() == nil
 }
 
 func (f *failures) join() error { return errors.Join(f.errs...) }
@@ -85,7 +82,7 @@ func (p *Poller) sweep(ctx context.Context, w *chore) error {
 			listed[key] = i // the later list is the newer snapshot
 		}
 	}
-	errs := &failures{ctx: ctx}
+	errs := &failures{}
 	watched := map[string]bool{}
 	for _, ref := range w.interest {
 		key := fold(ref)
@@ -103,7 +100,7 @@ func (p *Poller) sweep(ctx context.Context, w *chore) error {
 		if again {
 			w.state.touch(ref.Number, true)
 		}
-		if !errs.keep(err) {
+		if !errs.keep(ctx, err) {
 			return errs.join()
 		}
 	}
@@ -115,7 +112,7 @@ func (p *Poller) sweep(ctx context.Context, w *chore) error {
 		if again {
 			w.state.touch(listed[key].Ref.Number, true)
 		}
-		if !errs.keep(err) {
+		if !errs.keep(ctx, err) {
 			break
 		}
 	}
