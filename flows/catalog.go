@@ -10,8 +10,6 @@ import (
 	"path"
 	"slices"
 	"strings"
-
-	"go.yaml.in/yaml/v3"
 )
 
 // Source is a place with flow files: either Files or an FS, of which all
@@ -177,13 +175,9 @@ func nameIn(src []byte) string {
 	if len(src) > maxFile {
 		return ""
 	}
-	root := parsePlain(src)
-	if root == nil {
-		var doc yaml.Node
-		if yaml.Unmarshal(src, &doc) != nil || len(doc.Content) == 0 {
-			return ""
-		}
-		root = doc.Content[0]
+	root, _, err := firstDocument(src)
+	if err != nil || root == nil {
+		return ""
 	}
 	top, ok := (&reader{}).mapping(root, "", "", nil)
 	if n := top.value("name"); ok && n != nil && nameForm.MatchString(n.Value) {

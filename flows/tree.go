@@ -58,32 +58,46 @@ func (r *reader) parse(src []byte) (*yaml.Node, bool) {
 		r.add(place{1, 1, ""}, "too-large", "move prompts and data out of the flow", "the file has %d bytes, the limit is %d", len(src), r.most)
 		return nil, false
 	}
-	if root := parsePlain(src); root != nil {
-		before := len(r.problems)
-		r.inspectFlow(root, 0)
-		return root, len(r.problems) == before
-	}
-	d := yaml.NewDecoder(bytes.NewReader(src))
-	var doc yaml.Node
-	if err := d.Decode(&doc); errors.Is(err, io.EOF) || err == nil && len(doc.Content) == 0 {
+	root, rest, err := firstDocument(src)
+	switch {
+	case err != nil:
+		r.syntax(src, err)
+		return nil, false
+	case root == nil:
 		r.add(place{1, 1, ""}, "no-nodes", "", "the file is empty")
 		return nil, false
-	} else if err != nil {
-		r.syntax(src, err)
-		return nil, false
 	}
-	var second yaml.Node
-	switch err := d.Decode(&second); {
-	case err == nil:
-		r.add(at(&second, ""), "multi-document", "one flow a file", "a second document begins")
-		return nil, false
-	case !errors.Is(err, io.EOF):
-		r.syntax(src, err)
-		return nil, false
+	if rest != nil {
+		var second yaml.Node
+		switch err := rest.Decode(&second); {
+		case err == nil:
+			r.add(at(&second, ""), "multi-document", "one flow a file", "a second document begins")
+			return nil, false
+		case !errors.Is(err, io.EOF):
+			r.syntax(src, err)
+			return nil, false
+		}
 	}
 	before := len(r.problems)
-	r.inspectFlow(doc.Content[0], 0)
-	return doc.Content[0], len(r.problems) == before
+	r.inspectFlow(root, 0)
+	return root, len(r.problems) == before
+}
+
+// firstDocument is the tree of a file's first document, nil if the file has
+// none. What comes after it is in rest, which is nil if nothing does.
+func firstDocument(src []byte) (root *yaml.Node, rest *yaml.Decoder, err error) {
+	if root = parsePlain(src); root != nil {
+		return root, nil, nil
+	}
+	rest = yaml.NewDecoder(bytes.NewReader(src))
+	var doc yaml.Node
+	switch err = rest.Decode(&doc); {
+	case errors.Is(err, io.EOF) || err == nil && len(doc.Content) == 0:
+		return nil, nil, nil
+	case err != nil:
+		return nil, nil, err
+	}
+	return doc.Content[0], rest, nil
 }
 
 var yamlLine = regexp.MustCompile(`line (\d+)`)

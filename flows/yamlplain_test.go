@@ -127,3 +127,25 @@ func FuzzPlainYAML(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, src []byte) { samePlain(t, src) })
 }
+
+// A file's first document is the same tree with the library and without it;
+// only the library's reader has more to come.
+func TestFirstDocument(t *testing.T) {
+	t.Parallel()
+	for src, want := range map[string]struct{ tree, rest, refused bool }{
+		"a: 'b'":           {tree: true},
+		"a: \"\\u0062\"":   {tree: true, rest: true},
+		"a: b\n---\nc: d":  {tree: true, rest: true},
+		"":                 {},
+		"# only a comment": {},
+		"a: [":             {refused: true},
+	} {
+		root, rest, err := firstDocument([]byte(src))
+		if (root != nil) != want.tree || (rest != nil) != want.rest || (err != nil) != want.refused {
+			t.Errorf("%q: tree %v, rest %v, error %v", src, root != nil, rest != nil, err)
+		}
+		if root != nil && (len(root.Content) != 2 || root.Content[1].Value != "b") {
+			t.Errorf("%q: %v", src, written(root))
+		}
+	}
+}
