@@ -168,7 +168,7 @@ const ViaRevise = "revise"
 
 // retry starts the phase again that came to nothing, as its label would.
 func retry(m Machine, in Input, _ Command) Decision {
-	p := Phase("")
+	var p Phase
 	switch {
 	case in.Run != nil:
 		p = in.Run.Phase
