@@ -189,6 +189,32 @@ func (w *World) Redeliver(id int64) error {
 	return fmt.Errorf("redelivering %d: no such delivery", id)
 }
 
+// RedeliverTogether sends a delivery times more, all at the same moment.
+func (w *World) RedeliverTogether(id int64, times int) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.closed {
+		return fmt.Errorf("redelivering %d: %w", id, errClosed)
+	}
+	for _, d := range w.deliveries {
+		if d.ID != id {
+			continue
+		}
+		begin := make(chan struct{})
+		for range times {
+			again := &delivery{hook: d.hook, payload: d.payload, Delivery: d.Delivery}
+			again.ID, again.Redelivery, again.Done = next(&w.ids.other), true, false
+			again.Status, again.Response, again.Err = 0, "", ""
+			w.deliveries = append(w.deliveries, again)
+			w.wg.Go(func() { <-begin; w.deliver(again) })
+		}
+		close(begin)
+		w.touch()
+		return nil
+	}
+	return fmt.Errorf("redelivering %d: no such delivery", id)
+}
+
 // Deliveries are all attempts so far, oldest first.
 func (w *World) Deliveries() []Delivery {
 	w.mu.Lock()

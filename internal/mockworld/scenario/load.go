@@ -175,7 +175,7 @@ func setFields(v any) []string {
 // ownActs are actions that nobody in the world does.
 func ownActs() []string {
 	return []string{"check_run", "set_role", "set_permissions", "redeliver", "send_webhook", "release",
-		"stop_bot", "start_bot", "second_bot", "advance_clock", "revoke_token", "open_issue"}
+		"stop_bot", "start_bot", "second_bot", "advance_clock", "revoke_token", "open_issue", "delete_user"}
 }
 
 func (c *checker) step(path string, s Step) {

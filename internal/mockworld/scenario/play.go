@@ -95,6 +95,15 @@ func (r *running) act(ctx context.Context, st Step) error {
 			i.Repo = st.Repo
 		}
 		return addIssue(w, i, maintainer(r.s.World, i))
+	case d.DeleteUser != "":
+		return w.DeleteUser(d.DeleteUser)
+	case d.DeleteIssue:
+		return w.DeleteIssue(st.Repo, n, st.Who)
+	case d.Transfer != "":
+		_, err = w.TransferIssue(st.Repo, n, st.Who, d.Transfer)
+		return err
+	case d.RenameRepo != "":
+		return w.RenameRepo(st.Repo, st.Who, d.RenameRepo)
 	case d.SetRole != nil:
 		for login, role := range d.SetRole {
 			err = errors.Join(err, w.SetRole(st.Repo, login, mockworld.Role(role)))

@@ -62,6 +62,13 @@ type Act struct {
 	SecondBot string `json:"second_bot"`
 	// Advance moves the world's clock (not the bot's), e.g. 61m.
 	Advance time.Duration `json:"advance_clock"`
+	// DeleteUser deletes an account: what it wrote stays, by nobody.
+	DeleteUser string `json:"delete_user"`
+	// DeleteIssue deletes the issue, Transfer moves it to another repository
+	// of the world, RenameRepo gives the repository another name.
+	DeleteIssue bool   `json:"delete_issue"`
+	Transfer    string `json:"transfer"`
+	RenameRepo  string `json:"rename_repo"`
 	// RevokeToken makes the tokens in use answer 401.
 	RevokeToken bool `json:"revoke_token"`
 }

@@ -5,13 +5,11 @@ import (
 	"crypto/hmac"
 	"crypto/sha256"
 	"encoding/hex"
-	"errors"
 	"fmt"
 	"io"
 	"net/http"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/pipelinebot/pipelinebot/internal/mockworld"
@@ -34,13 +32,7 @@ func (r *running) redeliver(rd Redeliver) error {
 	if err != nil {
 		return err
 	}
-	var wg sync.WaitGroup
-	errs := make([]error, max(rd.Times, 1))
-	for i := range errs {
-		wg.Go(func() { errs[i] = r.world.Redeliver(d.ID) })
-	}
-	wg.Wait()
-	return errors.Join(errs...)
+	return r.world.RedeliverTogether(d.ID, max(rd.Times, 1))
 }
 
 // sendWebhook sends what GitHub never sent and checks the answer.
