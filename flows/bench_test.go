@@ -65,6 +65,17 @@ func BenchmarkLoad(b *testing.B) {
 	}
 }
 
+// A file of one line, as large as a file may be, takes time by its length.
+func BenchmarkLongLine(b *testing.B) {
+	src := []byte("a: [" + strings.Repeat("1,", (maxFile-6)/2) + "1]")
+	b.SetBytes(int64(len(src)))
+	for b.Loop() {
+		if parsePlain(src) == nil {
+			b.Fatal("the line needs the library")
+		}
+	}
+}
+
 // A frozen flow of 200 nodes is read again.
 func BenchmarkThaw(b *testing.B) {
 	reg := testRegistry(b)

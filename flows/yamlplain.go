@@ -21,9 +21,12 @@ const maxPlainDepth = 4 * maxDepth
 type plainYAML struct {
 	src  string
 	next int
-	// line counts from 1, start is where it begins.
-	line, start int
-	depth       int
+	// line counts from 1; start is where it begins, end where its break is.
+	line, start, end int
+	// The letters of the line up to counted. They are not counted again for
+	// each node, since a line may be as long as the file.
+	counted, letters int
+	depth            int
 	// refused says that something was not of the part.
 	refused bool
 	nodes   nodeStock
@@ -32,10 +35,11 @@ type plainYAML struct {
 // parsePlain gives the tree that the library would make of the file, but for
 // comments, or nil if the file needs the library.
 func parsePlain(src []byte) *yaml.Node {
-	p := &plainYAML{src: string(src), line: 1}
+	p := &plainYAML{src: string(src)}
 	if !plainLetters(p.src) {
 		return nil
 	}
+	p.newLine(0)
 	p.skip()
 	root := p.block(-1)
 	if p.skip(); p.refused || p.next < len(p.src) || root.Kind != yaml.MappingNode {
@@ -87,7 +91,16 @@ func (p *plainYAML) node(kind yaml.Kind, tag string) *yaml.Node {
 
 // mark is the place of what is next; columns count letters from 1.
 func (p *plainYAML) mark() (line, column int) {
-	return p.line, utf8.RuneCountInString(p.src[p.start:p.next]) + 1
+	p.letters += utf8.RuneCountInString(p.src[p.counted:p.next])
+	p.counted = p.next
+	return p.line, p.letters + 1
+}
+
+// newLine says that a line begins.
+func (p *plainYAML) newLine(start int) {
+	p.line++
+	p.start, p.end = start, start+lineEnd(p.src[start:])
+	p.counted, p.letters = start, 0
 }
 
 // skip goes on to what is no blank, line break or comment.
@@ -98,10 +111,9 @@ func (p *plainYAML) skip() {
 			p.next++
 		case c == '\n':
 			p.next++
-			p.line++
-			p.start = p.next
+			p.newLine(p.next)
 		case c == '#' && (p.next == p.start || p.src[p.next-1] == ' '):
-			p.next += lineEnd(p.src[p.next:])
+			p.next = p.end
 		default:
 			return
 		}
@@ -117,7 +129,7 @@ func (p *plainYAML) endLine() {
 }
 
 // lineRest is what is left of the line.
-func (p *plainYAML) lineRest() string { return p.src[p.next : p.next+lineEnd(p.src[p.next:])] }
+func (p *plainYAML) lineRest() string { return p.src[p.next:p.end] }
 
 func lineEnd(text string) int {
 	if i := strings.IndexByte(text, '\n'); i >= 0 {

@@ -116,6 +116,29 @@ func TestPlainYAML(t *testing.T) {
 	}
 }
 
+// The letters of a line are counted once, not again for each node.
+func TestPlainYAMLCountsOnce(t *testing.T) {
+	t.Parallel()
+	p := &plainYAML{src: "äö: üé\nß: x"}
+	p.newLine(0)
+	for _, want := range []struct{ next, line, column, counted int }{{4, 1, 3, 4}, {6, 1, 5, 6}, {8, 1, 6, 8}} {
+		p.next = want.next
+		if line, column := p.mark(); line != want.line || column != want.column || p.counted != want.counted {
+			t.Errorf("at %d: %d:%d, counted to %d, want %v", want.next, line, column, p.counted, want)
+		}
+	}
+	// What was counted is taken as it is.
+	p.letters, p.next = 100, 10
+	if _, column := p.mark(); column != 102 {
+		t.Errorf("column %d, want 102", column)
+	}
+	p.next = 10
+	p.skip()
+	if line, column := p.mark(); line != 2 || column != 1 || p.lineRest() != "ß: x" {
+		t.Errorf("the next line is at %d:%d with %q", line, column, p.lineRest())
+	}
+}
+
 func FuzzPlainYAML(f *testing.F) {
 	for _, pattern := range []string{"good/*.yaml", "bad/*.yaml"} {
 		for _, file := range testFiles(f, pattern) {

@@ -123,8 +123,8 @@ func (p *plainYAML) literal(indent int) *yaml.Node {
 	var out strings.Builder
 	margin, empty := 0, 0
 	for p.next < len(p.src) {
-		text := p.src[p.next+1:]
-		text = text[:lineEnd(text)]
+		start := p.next + 1
+		text := p.src[start : start+lineEnd(p.src[start:])]
 		content := strings.TrimLeft(text, " ")
 		blanks := len(text) - len(content)
 		switch {
@@ -144,9 +144,8 @@ func (p *plainYAML) literal(indent int) *yaml.Node {
 			out.WriteString(text[margin:])
 			out.WriteByte('\n')
 		}
-		p.next += 1 + len(text)
-		p.line++
-		p.start = p.next - len(text)
+		p.newLine(start)
+		p.next = p.end
 	}
 	if p.src[len(p.src)-1] != '\n' {
 		return p.refuse()
