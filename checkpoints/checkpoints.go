@@ -49,19 +49,19 @@ func (s Status) Final() bool { return s == Done || s == Failed || s == Cancelled
 var (
 	// ErrLost means that the lease is no longer the caller's: stop at once,
 	// somebody else has the run.
-	ErrLost = errors.New("checkpoints: lease lost")
+	ErrLost = errors.New("lease lost")
 	// ErrBusy means that the run is claimed, or not claimable with this epoch.
-	ErrBusy = errors.New("checkpoints: run is claimed")
+	ErrBusy = errors.New("run is claimed")
 	// ErrNotFound means no such row.
-	ErrNotFound = errors.New("checkpoints: not found")
+	ErrNotFound = errors.New("not found")
 	// ErrConflict means that an open run or a used trigger stands in the way.
-	ErrConflict = errors.New("checkpoints: conflict")
+	ErrConflict = errors.New("conflict")
 	// ErrNewer means that the database was written by a newer version.
-	ErrNewer = errors.New("checkpoints: database is from a newer version")
+	ErrNewer = errors.New("database is from a newer version")
 	// ErrBudget means that a reservation would pass a limit.
 	ErrBudget = errors.New("budget exhausted")
 	// ErrInUse means that another process has the database; the text says who.
-	ErrInUse = errors.New("checkpoints: database is in use")
+	ErrInUse = errors.New("database is in use")
 )
 
 // Run is one phase of one issue.

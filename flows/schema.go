@@ -39,8 +39,13 @@ const (
 const (
 	resultKey = "result"
 	noResult  = "none"
-	// stopKey holds a Stop in a stored state until the sink is reached.
-	stopKey = "_stop"
+)
+
+// StopKey holds a Stop in a stored state until the sink is reached; StopGuard
+// is how the shared stop edge, which asks for it, reads in a run's record.
+const (
+	StopKey   = "_stop"
+	StopGuard = "has(state." + StopKey + ")"
 )
 
 // Field is one field of the closed state schema.
@@ -209,7 +214,7 @@ func (f *Flow) Check(s State) error {
 	for _, e := range s.pairs {
 		fd, ok := f.byKey[e.Key]
 		switch {
-		case e.Key == stopKey:
+		case e.Key == StopKey:
 		case !ok:
 			return invalid(e.Key, "is no field of flow %s", f.name)
 		default:
@@ -321,7 +326,7 @@ func invalidText(v any) bool {
 // Stop returns the planned early end that a stored state holds, if any.
 func (s State) Stop() (Stop, bool) {
 	var st Stop
-	if !s.Has(stopKey) || json.Unmarshal(s.Raw(stopKey), &st) != nil {
+	if !s.Has(StopKey) || json.Unmarshal(s.Raw(StopKey), &st) != nil {
 		return Stop{}, false
 	}
 	return st, true
@@ -329,19 +334,19 @@ func (s State) Stop() (Stop, bool) {
 
 // WithStop returns the state with a planned early end, which is set once.
 func (s State) WithStop(st Stop) (State, error) {
-	if s.Has(stopKey) {
+	if s.Has(StopKey) {
 		return s, nil
 	}
 	raw, err := json.Marshal(st)
 	if err != nil {
 		return s, fmt.Errorf("keeping stop %s: %w", st.Code, err)
 	}
-	return s.With(map[string]json.RawMessage{stopKey: raw}), nil
+	return s.With(map[string]json.RawMessage{StopKey: raw}), nil
 }
 
 // Public returns the state without what the engine keeps in it.
 func (s State) Public() State {
-	is := func(e Pair) bool { return e.Key == stopKey }
+	is := func(e Pair) bool { return e.Key == StopKey }
 	if !slices.ContainsFunc(s.pairs, is) {
 		return s
 	}

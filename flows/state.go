@@ -61,7 +61,24 @@ func DecodeState(raw json.RawMessage) (State, error) {
 }
 
 // MarshalJSON encodes the state as an object with sorted keys.
-func (s State) MarshalJSON() ([]byte, error) { return json.Marshal(s.Values()) }
+func (s State) MarshalJSON() ([]byte, error) {
+	out := append(make([]byte, 0, s.size()+1), '{')
+	for i, p := range s.pairs {
+		if i > 0 {
+			out = append(out, ',')
+		}
+		key, err := json.Marshal(p.Key)
+		if err != nil {
+			return nil, fmt.Errorf("encoding state key %s: %w", p.Key, err)
+		}
+		value, err := json.Marshal(p.Value)
+		if err != nil {
+			return nil, fmt.Errorf("encoding state key %s: %w", p.Key, err)
+		}
+		out = append(append(append(out, key...), ':'), value...)
+	}
+	return append(out, '}'), nil
+}
 
 // Has reports that a key is set and not null.
 func (s State) Has(key string) bool {

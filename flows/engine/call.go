@@ -43,8 +43,8 @@ type call struct {
 	// free skips the label check and forbids spending: the run is ending.
 	free bool
 
-	closed  bool // which mu guards, as all that follows
-	mu      sync.Mutex
+	mu      sync.Mutex // guards what follows
+	closed  bool
 	effects []string         // the names of those asked for
 	at      *checkpoints.Run // the run when the call began, once asked for
 }

@@ -86,7 +86,7 @@ func sameState(run *checkpoints.Run, history []checkpoints.NodeRecord, bad func(
 		return bad("has no readable state: %v", err)
 	}
 	if run.Next == "" {
-		delete(want, stopKey) // the sink takes it out
+		delete(want, flows.StopKey) // the sink takes it out
 	}
 	for key, v := range want {
 		if !same(v, have.Raw(key)) {

@@ -95,7 +95,7 @@ func (x *explainer) whyBranch(fan flows.Node, branch string) string {
 		return fmt.Sprintf("branch of %s: %s", fan.ID, orNone(rows[len(rows)-1].Note))
 	}
 	if recs := x.records[fan.ID]; len(recs) > 0 {
-		return fmt.Sprintf("%s ended with %s", fan.ID, ended(recs[len(recs)-1]))
+		return fmt.Sprintf("%s ended with %s", fan.ID, outcomeOf(recs[len(recs)-1]))
 	}
 	if fan.ID == x.stands {
 		return fmt.Sprintf("the run stands at %s, whose branch it is", fan.ID)
@@ -109,7 +109,7 @@ func (x *explainer) whyJoin(fan flows.Node) []string {
 	}
 	var out []string
 	for _, rec := range x.records[fan.ID] {
-		out = append(out, fmt.Sprintf("%s, which it joins, ended with %s", visited(rec), ended(rec)))
+		out = append(out, fmt.Sprintf("%s, which it joins, ended with %s", visited(rec), outcomeOf(rec)))
 	}
 	return out
 }
@@ -125,10 +125,10 @@ func (x *explainer) whyEdge(e flows.Edge) []string {
 		switch {
 		case passedOver(&rec):
 			continue
-		case len(rec.Guards) > 0 && rec.Guards[0].When == stopGuard:
+		case len(rec.Guards) > 0 && rec.Guards[0].When == flows.StopGuard:
 			out = append(out, fmt.Sprintf("%s stopped the flow: %s", visited(rec), orNone(rec.Note)))
 		case !e.Takes(flows.Outcome(rec.Outcome)):
-			out = append(out, fmt.Sprintf("%s ended with %s, the edge takes %s", visited(rec), ended(rec), takes(e)))
+			out = append(out, fmt.Sprintf("%s ended with %s, the edge takes %s", visited(rec), outcomeOf(rec), takes(e)))
 		default:
 			out = append(out, whyGuard(e, rec))
 		}
@@ -152,7 +152,7 @@ func visited(rec checkpoints.NodeRecord) string {
 	return rec.Node
 }
 
-func ended(rec checkpoints.NodeRecord) string {
+func outcomeOf(rec checkpoints.NodeRecord) string {
 	if rec.Note == "" || rec.Outcome == string(flows.OK) {
 		return rec.Outcome
 	}

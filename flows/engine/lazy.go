@@ -21,8 +21,8 @@ type lazy struct {
 // looked is what a lazy context is once somebody has looked at it.
 type looked struct {
 	context.Context //nolint:containedctx // it is what a context is made of
-	end  context.CancelCauseFunc
-	stop context.CancelFunc
+	end             context.CancelCauseFunc
+	stop            context.CancelFunc
 }
 
 // Deadline implements context.Context.
@@ -45,14 +45,6 @@ func (l *lazy) Err() error {
 		return context.Canceled
 	}
 	return l.parent.Err()
-}
-
-// seen says whether anybody has looked at it; nobody waits for the end of one
-// that is not.
-func (l *lazy) seen() bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.inner != nil
 }
 
 func (l *lazy) made() context.Context {

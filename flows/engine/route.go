@@ -19,9 +19,6 @@ type route struct {
 // noResult is the result that a flow begins with.
 const noResult = "none"
 
-// stopGuard is how the shared stop edge reads in a run's record.
-const stopGuard = "has(state._stop)"
-
 // apply puts a result's delta into the state. What does not fit is a failure
 // and leaves the state as it was, and so does a merge that fails.
 func (w *walk) apply(node *planned, res *result) {
@@ -172,15 +169,15 @@ func (w *walk) stopRoute(node *planned, st flows.Stop) (route, string, error) {
 		return route{}, "no-result", fmt.Errorf("%w: node %s stops (%s) without setting result", ErrNoResult, node.ID, st.Code)
 	}
 	st.Code, st.Reason = clip(st.Code, 64), clip(w.e.Scrub(st.Reason), 2000)
-	if w.state.raw(stopKey) == nil {
+	if w.state.raw(flows.StopKey) == nil {
 		raw, err := json.Marshal(st)
 		if err != nil {
 			return route{}, "invalid-state", fmt.Errorf("keeping stop %s: %w", st.Code, err)
 		}
-		w.state.set(stopKey, raw)
+		w.state.set(flows.StopKey, raw)
 	}
 	to := w.flow.Sink()
-	return route{to: to, guards: []checkpoints.Guard{{To: to, When: stopGuard, Taken: true}}}, "", nil
+	return route{to: to, guards: []checkpoints.Guard{{To: to, When: flows.StopGuard, Taken: true}}}, "", nil
 }
 
 // because adds a cause where there is one; it formats as nothing otherwise.

@@ -274,7 +274,7 @@ func (v *values) json(public bool) json.RawMessage {
 	out[0] = '{'
 	for i := range v.pairs {
 		p := &v.pairs[i]
-		if public && p.Key == stopKey {
+		if public && p.Key == flows.StopKey {
 			continue
 		}
 		if len(out) > 1 {
@@ -287,6 +287,3 @@ func (v *values) json(public bool) json.RawMessage {
 	}
 	return append(out, '}')
 }
-
-// stopKey is where flows keeps a planned early end.
-const stopKey = "_stop"

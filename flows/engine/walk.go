@@ -54,8 +54,6 @@ type walk struct {
 	resumed bool
 	// ancestors are the limits of the runs for which this one is counted.
 	ancestors map[string]checkpoints.Limit
-	// commits is the context of the next commit, nil when it must be made.
-	commits *lazy
 
 	mu sync.Mutex
 	// fatal is an error of the store seen by a meter or an effect; refused is
@@ -209,17 +207,17 @@ func (w *walk) step(ctx context.Context) *walked {
 	}
 	node := w.plan.nodes[w.run.Next]
 	if node == nil {
-		return done(w.fail(ctx, "corrupt", fmt.Errorf("%w: no node %q", flows.ErrCorrupt, w.run.Next)))
+		return ended(w.fail(ctx, "corrupt", fmt.Errorf("%w: no node %q", flows.ErrCorrupt, w.run.Next)))
 	}
 	if most := w.plan.limits.MaxSteps; w.steps >= most && node.Kind != flows.Sink {
-		return done(w.fail(ctx, "max-steps", fmt.Errorf("%w: %d nodes are completed, before node %s", ErrMaxSteps, most, node.ID)))
+		return ended(w.fail(ctx, "max-steps", fmt.Errorf("%w: %d nodes are completed, before node %s", ErrMaxSteps, most, node.ID)))
 	}
 	en := entry{visit: w.run.Visits[node.ID] + 1, began: w.e.Clock.Now()}
 	if w.e.Hooks.OnNode != nil {
 		w.onNode(ctx, NodeEvent{Node: node.ID, Kind: node.Kind, Visit: en.visit, Attempt: 1, Stage: Start})
 	}
 	if node.Kind == flows.Sink {
-		return done(w.sink(ctx, node, en))
+		return ended(w.sink(ctx, node, en))
 	}
 	w.node, w.en = node, en
 	res := w.enter(ctx, node, en)
@@ -237,17 +235,17 @@ type entry struct {
 // stopped ends the walk if something wants it to end before the next node.
 func (w *walk) stopped(ctx context.Context) *walked {
 	if ctx.Err() != nil {
-		return done(w.interrupted(ctx))
+		return ended(w.interrupted(ctx))
 	}
 	if w.e.draining() {
-		return done(w.release(ctx))
+		return ended(w.release(ctx))
 	}
 	on, reason := w.killed(ctx)
 	switch {
 	case ctx.Err() != nil:
-		return done(w.interrupted(ctx))
+		return ended(w.interrupted(ctx))
 	case on:
-		return done(w.halt(ctx, "halted", reason))
+		return ended(w.halt(ctx, "halted", reason))
 	}
 	return nil
 }
@@ -307,29 +305,29 @@ func (w *walk) settle(ctx context.Context, node *planned, en entry, res *result)
 	switch {
 	case !leaves:
 	case res.fatal != nil:
-		return done(w.storeFailed(res.fatal))
+		return ended(w.storeFailed(res.fatal))
 	case res.cut:
-		return done(w.interrupted(ctx))
+		return ended(w.interrupted(ctx))
 	case errors.Is(refused, flows.ErrLabelGone):
-		return done(w.cancel(ctx, Cancel{Code: "label-gone", Reason: refused.Error()}))
+		return ended(w.cancel(ctx, Cancel{Code: "label-gone", Reason: refused.Error()}))
 	case refused != nil:
-		return done(w.halt(ctx, "halted", refused.Error()))
+		return ended(w.halt(ctx, "halted", refused.Error()))
 	default:
-		return done(w.park(ctx, *res.park))
+		return ended(w.park(ctx, *res.park))
 	}
 	if res.again && w.passed >= maxPassedOver {
 		w.state.rollback()
-		return done(w.fail(ctx, "max-events", fmt.Errorf("%w: %d were passed over, before %s", ErrMaxEvents, w.passed, res.eventKey)))
+		return ended(w.fail(ctx, "max-events", fmt.Errorf("%w: %d were passed over, before %s", ErrMaxEvents, w.passed, res.eventKey)))
 	}
 	if res.dead {
 		w.state.rollback()
-		return done(w.fail(ctx, res.code, res.err))
+		return ended(w.fail(ctx, res.code, res.err))
 	}
 	var used checkpoints.Usage
 	if res.spends {
 		var err error
 		if used, err = w.uncharged(ctx); err != nil {
-			return done(w.storeFailed(err))
+			return ended(w.storeFailed(err))
 		}
 	}
 	w.apply(node, res)
@@ -343,7 +341,7 @@ func (w *walk) settle(ctx context.Context, node *planned, en entry, res *result)
 	if err != nil {
 		w.state.rollback()
 		w.log.WarnContext(ctx, "flow ends in an error", "node", node.ID, "code", code, "error", err)
-		return done(w.fail(ctx, code, err))
+		return ended(w.fail(ctx, code, err))
 	}
 	if w.e.Hooks.OnRoute != nil {
 		w.onRoute(ctx, RouteEvent{From: node.ID, To: r.to, Outcome: res.outcome, Guards: r.guards})
@@ -354,7 +352,7 @@ func (w *walk) settle(ctx context.Context, node *planned, en entry, res *result)
 func (w *walk) commit(ctx context.Context, node *planned, en entry, res *result, r route, used checkpoints.Usage) *walked {
 	if lost(ctx) {
 		w.state.rollback()
-		return done(w.interrupted(ctx))
+		return ended(w.interrupted(ctx))
 	}
 	if !res.again {
 		w.run.Visits[node.ID] = en.visit
@@ -367,11 +365,13 @@ func (w *walk) commit(ctx context.Context, node *planned, en entry, res *result,
 		},
 		Seq: w.run.Seq + 1, Next: r.to, State: w.state.json(false), Visits: w.run.Visits, EventKey: res.eventKey, Park: res.park,
 	}
-	if err := w.committed(c); err != nil {
+	sctx := w.storeCtx()
+	defer sctx.cancel(nil)
+	if err := w.e.Store.Commit(sctx, w.lease, c); err != nil {
 		if !res.again {
 			w.unvisit(node.ID, en.visit)
 		}
-		return done(w.storeFailed(fmt.Errorf("committing node %s of run %s: %w", node.ID, w.run.ID, err)))
+		return ended(w.storeFailed(fmt.Errorf("committing node %s of run %s: %w", node.ID, w.run.ID, err)))
 	}
 	w.charged, w.worked, w.resumed = w.charged.Add(used), w.worked+en.took, false
 	w.run.Seq, w.run.Node, w.run.Next, w.run.State = c.Seq, node.ID, c.Next, c.State
@@ -380,23 +380,9 @@ func (w *walk) commit(ctx context.Context, node *planned, en entry, res *result,
 	w.path = append(w.path, node.ID)
 	if res.park != nil {
 		w.run.Status = checkpoints.Waiting
-		return done(w.over(Outcome{How: Parked, Reason: res.park.Why}), nil)
+		return ended(w.over(Outcome{How: Parked, Reason: res.park.Why}), nil)
 	}
 	return nil
-}
-
-// committed stores a commit. The context that it does so with serves again
-// when the store has not looked at it.
-func (w *walk) committed(c checkpoints.Commit) error {
-	if w.commits == nil {
-		w.commits = w.storeCtx()
-	}
-	err := w.e.Store.Commit(w.commits, w.lease, c)
-	if w.commits.seen() {
-		w.commits.cancel(nil)
-		w.commits = nil
-	}
-	return err
 }
 
 func (w *walk) note(res *result) string {

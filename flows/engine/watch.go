@@ -53,7 +53,7 @@ type walked struct {
 	err error
 }
 
-func done(out Outcome, err error) *walked { return &walked{out, err} }
+func ended(out Outcome, err error) *walked { return &walked{out, err} }
 
 func newWatch(w *walk) *watch {
 	k := &watch{w: w, wake: make(chan struct{}, 1), back: make(chan struct{}, 1), over: make(chan *walked, 1)}
@@ -228,7 +228,7 @@ func (k *watch) walk(ctx context.Context, first func(context.Context) *walked) {
 		default:
 			// The engine's own mistake: the run stays as it is stored.
 			k.w.log.ErrorContext(ctx, "the walk panicked", "panic", fmt.Sprint(p), "stack", string(debug.Stack()))
-			k.over <- done(k.w.over(Outcome{}), fmt.Errorf("walking run %s: panic: %v", k.w.run.ID, p))
+			k.over <- ended(k.w.over(Outcome{}), fmt.Errorf("walking run %s: panic: %v", k.w.run.ID, p))
 		}
 	}()
 	end := first(ctx)

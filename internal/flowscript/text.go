@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/pipelinebot/pipelinebot/checkpoints"
+	"github.com/pipelinebot/pipelinebot/flows"
 )
 
 // String is the report as text.
@@ -92,19 +93,12 @@ func (r Report) writePath(b *strings.Builder, indent string) {
 	}
 }
 
-// stopField is where the engine keeps why a flow ended early, and earlyEnd the
-// guard of the edge to the sink that asks for it.
-const (
-	stopField = "_stop"
-	earlyEnd  = "has(state." + stopField + ")"
-)
-
 // writeGuards says why the edge: every guard that was looked at.
 func writeGuards(b *strings.Builder, indent string, v Visit) {
 	for _, g := range v.Guards {
 		switch {
 		case g.When == "":
-		case g.When == earlyEnd && g.Taken:
+		case g.When == flows.StopGuard && g.Taken:
 			fmt.Fprintf(b, "%s       ended early: to %s\n", indent, g.To)
 		case g.Taken:
 			fmt.Fprintf(b, "%s       %s is true: to %s\n", indent, g.When, g.To)
@@ -131,7 +125,7 @@ func fields(raw json.RawMessage) []string {
 	}
 	var all []string
 	for _, key := range slices.Sorted(maps.Keys(values)) {
-		if key == stopField {
+		if key == flows.StopKey {
 			continue // the note and the edge tell of it
 		}
 		all = append(all, key+" = "+value(values[key]))
