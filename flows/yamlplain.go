@@ -17,6 +17,10 @@ import (
 // maxPlainDepth bounds the recursion; inspect has the bound for people.
 const maxPlainDepth = 4 * maxDepth
 
+// maxPlainKey bounds a key as it is written. The library has the bound in
+// letters, of which no text has more than bytes.
+const maxPlainKey = 1024
+
 // plainYAML reads a file of that part.
 type plainYAML struct {
 	src  string
@@ -140,11 +144,14 @@ func lineEnd(text string) int {
 
 // isEntry says that a list's dash is next.
 func (p *plainYAML) isEntry() bool {
-	return p.peek(0) == '-' && blank(p.peek(1)) && p.next < len(p.src)
+	return p.peek(0) == '-' && blank(p.peek(1))
 }
 
-// isColon says that the colon after a key is next.
-func (p *plainYAML) isColon() bool { return p.peek(0) == ':' && blank(p.peek(1)) }
+// isKey says that what was read from an offset on is a key, whose colon is
+// next.
+func (p *plainYAML) isKey(n *yaml.Node, from int) bool {
+	return p.peek(0) == ':' && blank(p.peek(1)) && n.Kind == yaml.ScalarNode && n.Style != yaml.LiteralStyle && p.next-from <= maxPlainKey
+}
 
 func blank(c byte) bool { return c == ' ' || c == '\n' }
 
@@ -155,13 +162,14 @@ func (p *plainYAML) block(indent int) *yaml.Node {
 	defer func() { p.depth-- }()
 	column := p.column()
 	switch {
-	case p.depth > maxPlainDepth || p.next >= len(p.src):
+	case p.depth > maxPlainDepth:
 		return p.refuse()
 	case p.isEntry():
 		return p.list(column)
 	}
+	from := p.next
 	n := p.inline(indent)
-	if !p.isColon() || n.Kind != yaml.ScalarNode || n.Style == yaml.LiteralStyle || p.next >= len(p.src) {
+	if !p.isKey(n, from) {
 		return p.ended(n, indent)
 	}
 	return p.mapping(n, column)
@@ -184,9 +192,6 @@ func (p *plainYAML) mapping(key *yaml.Node, column int) *yaml.Node {
 	m := p.node(yaml.MappingNode, "!!map")
 	m.Line, m.Column, m.Content = key.Line, key.Column, make([]*yaml.Node, 0, 8)
 	for {
-		if len(key.Value) > 512 {
-			return p.refuse()
-		}
 		p.next++ // the colon
 		m.Content = append(m.Content, key, p.valueAfter(column, true))
 		switch {
@@ -195,8 +200,9 @@ func (p *plainYAML) mapping(key *yaml.Node, column int) *yaml.Node {
 		case p.column() > column:
 			return p.refuse()
 		}
+		from := p.next
 		key = p.inline(column)
-		if !p.isColon() || key.Kind != yaml.ScalarNode || key.Style == yaml.LiteralStyle || p.next >= len(p.src) {
+		if !p.isKey(key, from) {
 			return p.refuse()
 		}
 	}
@@ -205,7 +211,7 @@ func (p *plainYAML) mapping(key *yaml.Node, column int) *yaml.Node {
 // list reads a block list.
 func (p *plainYAML) list(column int) *yaml.Node {
 	n := p.node(yaml.SequenceNode, "!!seq")
-	for p.next < len(p.src) && p.column() == column && p.isEntry() {
+	for p.column() == column && p.isEntry() {
 		p.next++ // the dash
 		n.Content = append(n.Content, p.valueAfter(column, false))
 	}
@@ -225,7 +231,7 @@ func (p *plainYAML) valueAfter(column int, ofKey bool) *yaml.Node {
 		return p.ended(p.inline(column), column)
 	case p.next < len(p.src) && p.column() > column:
 		return p.block(column)
-	case p.next < len(p.src) && p.column() == column && ofKey && p.isEntry():
+	case p.column() == column && ofKey && p.isEntry():
 		return p.list(column)
 	}
 	nothing := p.nodes.take()
@@ -267,8 +273,9 @@ func (p *plainYAML) flow() *yaml.Node {
 			n.Content = make([]*yaml.Node, 0, 4)
 		}
 		if pairs {
+			from := p.next
 			key := p.flowValue()
-			if key.Kind != yaml.ScalarNode || !p.isColon() || len(key.Value) > 512 {
+			if !p.isKey(key, from) {
 				return p.refuse()
 			}
 			n.Content = append(n.Content, key)
@@ -281,9 +288,6 @@ func (p *plainYAML) flow() *yaml.Node {
 		} else if p.peek(0) != end {
 			return p.refuse()
 		}
-	}
-	if p.next >= len(p.src) {
-		return p.refuse()
 	}
 	p.next++
 	return n
