@@ -3,6 +3,7 @@ package flows
 import (
 	"fmt"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -54,11 +55,14 @@ func TestPlainYAMLOfFiles(t *testing.T) {
 	for _, file := range files {
 		samePlain(t, readFile(t, file))
 	}
-	templates, err := filepath.Glob("templates/*.yaml")
-	if err != nil {
-		t.Fatal(err)
+	good := testFiles(t, "good/*.yaml")
+	for _, pattern := range []string{"templates/*.yaml", "../phases/*/flow.yaml"} {
+		found, err := filepath.Glob(pattern)
+		if err != nil || len(found) == 0 {
+			t.Fatalf("no files match %s: %v", pattern, err)
+		}
+		good = append(good, found...)
 	}
-	good := append(testFiles(t, "good/*.yaml"), templates...)
 	needed := 0
 	for _, file := range good {
 		if !samePlain(t, readFile(t, file)) {
@@ -71,42 +75,89 @@ func TestPlainYAMLOfFiles(t *testing.T) {
 	}
 }
 
+// plainCases are files, and whether they are read without the library.
+func plainCases() map[string]plainCase {
+	return map[string]plainCase{
+		"block":                     {"a: 1\nb:\n  c: d e\n  f: []\ng: {h: i, j: [k, \"l\", 'm'] }\n", true},
+		"lists":                     {"a:\n- b\n- c: d\n  e: f\n-\n- - g\n  - h\ni:\n  - j\n", true},
+		"nothing":                   {"a:\nb:\n  c:\n  # d\ne:", true},
+		"scalars":                   {"a: [true, yes, ~, null, 0, 007, 0x1f, -1, 1.5, .5, 2020-01-02, 20m, o, no, 1e3, 123456789012345678901]\n", true},
+		"quotes":                    {`a: "b\"c\\d\n"` + "\nb: 'it''s'\n\"c\": 'd' # e\n", true},
+		"comments":                  {"# a\n\nb: c # d\n  # e\nf: g#h\ni: [j, # k\n  l,\n\n]\n# m", true},
+		"colons":                    {"a: b:c\nd: http://e\nf: {g: h:i}\n", true},
+		"letters":                   {"ä: {ö: ü, ß: 'é'} # ☃\n", true},
+		"literal":                   {"a: |\n  b\n    c\n\n  d\n\ne: |- # f\n g\nh:\n  - |\n   i\n  - j\n", true},
+		"dash":                      {"a: - b\n", false},
+		"nested in a line":          {"a: b: c\n", false},
+		"over lines":                {"a: b\n  c\nd: e\n", false},
+		"quoted over lines":         {"a: 'b\n  c'\n", false},
+		"folded":                    {"a: >\n  b\n", false},
+		"keep":                      {"a: |+\n  b\n\n", false},
+		"literal without end":       {"a: |\n  b", false},
+		"anchor":                    {"a: &b c\nd: *b\n", false},
+		"tag":                       {"a: !!str b\n", false},
+		"merge":                     {"<<: {a: b}\n", false},
+		"question":                  {"? a\n: b\n", false},
+		"documents":                 {"a: b\n---\nc: d\n", false},
+		"tab":                       {"a:\tb\n", false},
+		"carriage return":           {"a: b\r\nc: d\r\n", false},
+		"other indentation":         {"a:\n    b: c\n  d: e\n", false},
+		"open":                      {"a: [b, {c: d]\n", false},
+		"empty in flow":             {"a: {b}\nc: {d: , e: f}\n", false},
+		"word":                      {"a\n", false},
+		"empty":                     {"", false},
+		"escapes":                   {`a: "b\tc\\d\ne\"f"` + "\n", true},
+		"escaped slash":             {`a: "b\/c"` + "\n", false},
+		"other escapes":             {`a: "b\u0063"` + "\n", false},
+		"quote without end":         {`a: "b\"` + "\n", false},
+		"literal after blank lines": {"a: |\n\n\n  b\n", true},
+		"literal after blanks":      {"a: |\n    \n  b\n", false},
+		"blanks under the margin":   {"a: |\n  b\n \n  c\n", true},
+		"blanks over the margin":    {"a: |\n  b\n    \n  c\n", true},
+		"literal before a comment":  {"a:\n  b: |\n    c\n  # d\n# e\n  f: g\n", true},
+		"literal of nothing":        {"a: |\nb: c\n", false},
+		"quoted merge":              {"\"<<\": {a: b}\n'<<': c\nd: [<]\n", true},
+		"byte order mark":           {"\ufeffa: b\n", false},
+		"byte order mark within":    {"a: \"b\ufeffc\"\n", false},
+		"line separator":            {"a: \"b\u2028c\"\n", false},
+		"paragraph separator":       {"a: b\u2029c\n", false},
+		"no UTF-8":                  {"a: \xff\n", false},
+		"long key":                  {strings.Repeat("k", 1024) + ": v\n", true},
+		"too long key":              {strings.Repeat("k", 1025) + ": v\n", false},
+		"long quoted key":           {"'" + strings.Repeat("''", 511) + "': v\n", true},
+		"too long quoted key":       {"'" + strings.Repeat("''", 512) + "': v\n", false},
+		"long key in flow":          {"a: {'" + strings.Repeat("''", 511) + "': v}\n", true},
+		"too long key in flow":      {"a: {'" + strings.Repeat("''", 512) + "': v}\n", false},
+		"deep block":                {blockOf(maxPlainDepth), true},
+		"too deep block":            {blockOf(maxPlainDepth + 1), false},
+		"deep flow":                 {flowOf(maxPlainDepth - 1), true},
+		"too deep flow":             {flowOf(maxPlainDepth), false},
+	}
+}
+
+type plainCase struct {
+	src   string
+	plain bool
+}
+
+// blockOf is so many mappings within each other.
+func blockOf(depth int) string {
+	var b strings.Builder
+	for i := range depth {
+		b.WriteString(strings.Repeat(" ", i) + "a:\n")
+	}
+	return strings.TrimSuffix(b.String(), "\n") + " b\n"
+}
+
+// flowOf is so many lists within each other.
+func flowOf(depth int) string {
+	return "a: " + strings.Repeat("[", depth) + strings.Repeat("]", depth) + "\n"
+}
+
 // What is read here is read as the library reads it; the rest is left to it.
 func TestPlainYAML(t *testing.T) {
 	t.Parallel()
-	for name, c := range map[string]struct {
-		src   string
-		plain bool
-	}{
-		"block":               {"a: 1\nb:\n  c: d e\n  f: []\ng: {h: i, j: [k, \"l\", 'm'] }\n", true},
-		"lists":               {"a:\n- b\n- c: d\n  e: f\n-\n- - g\n  - h\ni:\n  - j\n", true},
-		"nothing":             {"a:\nb:\n  c:\n  # d\ne:", true},
-		"scalars":             {"a: [true, yes, ~, null, 0, 007, 0x1f, -1, 1.5, .5, 2020-01-02, 20m, o, no, 1e3, 123456789012345678901]\n", true},
-		"quotes":              {`a: "b\"c\\d\n"` + "\nb: 'it''s'\n\"c\": 'd' # e\n", true},
-		"comments":            {"# a\n\nb: c # d\n  # e\nf: g#h\ni: [j, # k\n  l,\n\n]\n# m", true},
-		"colons":              {"a: b:c\nd: http://e\nf: {g: h:i}\n", true},
-		"letters":             {"ä: {ö: ü, ß: 'é'} # ☃\n", true},
-		"literal":             {"a: |\n  b\n    c\n\n  d\n\ne: |- # f\n g\nh:\n  - |\n   i\n  - j\n", true},
-		"dash":                {"a: - b\n", false},
-		"nested in a line":    {"a: b: c\n", false},
-		"over lines":          {"a: b\n  c\nd: e\n", false},
-		"quoted over lines":   {"a: 'b\n  c'\n", false},
-		"folded":              {"a: >\n  b\n", false},
-		"keep":                {"a: |+\n  b\n\n", false},
-		"literal without end": {"a: |\n  b", false},
-		"anchor":              {"a: &b c\nd: *b\n", false},
-		"tag":                 {"a: !!str b\n", false},
-		"merge":               {"<<: {a: b}\n", false},
-		"question":            {"? a\n: b\n", false},
-		"documents":           {"a: b\n---\nc: d\n", false},
-		"tab":                 {"a:\tb\n", false},
-		"carriage return":     {"a: b\r\nc: d\r\n", false},
-		"other indentation":   {"a:\n    b: c\n  d: e\n", false},
-		"open":                {"a: [b, {c: d]\n", false},
-		"empty in flow":       {"a: {b}\nc: {d: , e: f}\n", false},
-		"word":                {"a\n", false},
-		"empty":               {"", false},
-	} {
+	for name, c := range plainCases() {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			if got := samePlain(t, []byte(c.src)); got != c.plain {
@@ -145,9 +196,11 @@ func FuzzPlainYAML(f *testing.F) {
 			f.Add(readFile(f, file))
 		}
 	}
-	for _, src := range []string{"a: |\n  b\n\n   c\n", "a:\n- b: c\n  d: e\n-\n", "a: {b: 'c''d', e: [f, \"g\\n\",]} # h\n", "a: 1\n#b\n  #c\nd: 0x1\n"} {
-		f.Add([]byte(src))
+	for _, c := range plainCases() {
+		f.Add([]byte(c.src))
 	}
+	f.Add([]byte("a: {b: 'c''d', e: [f, \"g\\n\",]} # h\n"))
+	f.Add([]byte("a: 1\n#b\n  #c\nd: 0x1\n"))
 	f.Fuzz(func(t *testing.T, src []byte) { samePlain(t, src) })
 }
 

@@ -98,12 +98,12 @@ func (p *plainYAML) quoted() *yaml.Node {
 			i++
 			at := -1
 			if i < len(line) {
-				at = strings.IndexByte(`"\/nt`, line[i])
+				at = strings.IndexByte(`"\nt`, line[i])
 			}
 			if at < 0 {
 				return p.refuse()
 			}
-			c = "\"\\/\n\t"[at]
+			c = "\"\\\n\t"[at]
 		}
 		out.WriteByte(c)
 	}
