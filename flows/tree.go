@@ -219,7 +219,7 @@ func keyLinesOf(n *yaml.Node) keyLines {
 }
 
 // before is the line of an equal key before the one at a place, or 0. It is
-// asked for all keys in their order.
+// asked for all keys in their order. A merge key is no equal of a quoted "<<".
 func (k keyLines) before(place int) int {
 	key := k.of.Content[place]
 	if k.many != nil {
@@ -230,7 +230,7 @@ func (k keyLines) before(place int) int {
 		return line
 	}
 	for i := 0; i < place; i += 2 {
-		if other := k.of.Content[i]; other.Value == key.Value && other.Kind == yaml.ScalarNode {
+		if other := k.of.Content[i]; other.Value == key.Value && other.Kind == yaml.ScalarNode && other.Tag != "!!merge" {
 			return other.Line
 		}
 	}
