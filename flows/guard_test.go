@@ -173,29 +173,49 @@ func TestGuardHints(t *testing.T) {
 	t.Parallel()
 	quotes := "a text has quotes: 'bug'"
 	for src, want := range map[string]guardProblem{
-		"state.n = 1":              {"guard-syntax", "= is no comparison", "use == to compare"},
-		"state.kind = 'a == b'":    {"guard-syntax", "= is no comparison", "use == to compare"},
-		"{{state.n}} > 1":          {"guard-syntax", "a guard is an expression, which stands without braces", "write state.n > 1"},
-		"${{ state.n > 1 }}":       {"guard-syntax", "a guard is an expression, which stands without braces", "write state.n > 1"},
-		"${state.flag} == true":    {"guard-syntax", "a guard is an expression, which stands without braces", "write state.flag == true"},
-		"n > 1":                    {"ref-unknown", "n is not known here", "write state.n"},
-		"flag":                     {"ref-unknown", "flag is not known here", "write state.flag"},
-		"knd == 'bug'":             {"ref-unknown", "knd is not known here", "did you mean state.kind?"},
-		"outcom == 'ok'":           {"ref-unknown", "outcom is not known here", "did you mean outcome?"},
-		"state.kind == bug":        {"ref-unknown", "bug is not known here", quotes},
-		"bug != state.kind":        {"ref-unknown", "bug is not known here", quotes},
-		"state.kind in [bug]":      {"ref-unknown", "bug is not known here", quotes},
-		"outcome == failed":        {"ref-unknown", "failed is not known here", "a text has quotes: 'failed'"},
-		"state.flag and true":      {"guard-syntax", "the operator and is refused", "write &&"},
-		"state.flag or true":       {"guard-syntax", "the operator or is refused", "write ||"},
-		"not state.flag":           {"guard-syntax", "the operator not is refused", "write !"},
-		"state.kind == 'x = {{y'":  {"guard-type", "state.kind never has the value it is compared with", "known: bug, feature"},
-		"state.late == '=' || n":   {"ref-unknown", "n is not known here", "write state.n"},
-		"state.kind == \"b\\\"=\"": {"guard-type", "state.kind never has the value it is compared with", "known: bug, feature"},
+		"state.n = 1":                       {"guard-syntax", "= is no comparison", "use == to compare"},
+		"state.kind = 'a == b'":             {"guard-syntax", "= is no comparison", "use == to compare"},
+		"{{state.n}} > 1":                   {"guard-syntax", "a guard is an expression, which stands without braces", "write state.n > 1"},
+		"${{ state.n > 1 }}":                {"guard-syntax", "a guard is an expression, which stands without braces", "write state.n > 1"},
+		"${state.flag} == true":             {"guard-syntax", "a guard is an expression, which stands without braces", "write state.flag == true"},
+		"{{ state.late }}  == 'a  {{b}}'":   {"guard-syntax", "a guard is an expression, which stands without braces", "write state.late == 'a  {{b}}'"},
+		"${{state.late}} == \"}\\\" ${c}\"": {"guard-syntax", "a guard is an expression, which stands without braces", "write state.late == \"}\\\" ${c}\""},
+		"state.late = '{{b}}'":              {"guard-syntax", "= is no comparison", "use == to compare"},
+		"state.late == `\\` || n = 1":       {"guard-syntax", "= is no comparison", "use == to compare"},
+		"n > 1":                             {"ref-unknown", "n is not known here", "write state.n"},
+		"flag":                              {"ref-unknown", "flag is not known here", "write state.flag"},
+		"knd == 'bug'":                      {"ref-unknown", "knd is not known here", "did you mean state.kind?"},
+		"outcom == 'ok'":                    {"ref-unknown", "outcom is not known here", "did you mean outcome?"},
+		"state.kind == bug":                 {"ref-unknown", "bug is not known here", quotes},
+		"bug != state.kind":                 {"ref-unknown", "bug is not known here", quotes},
+		"state.kind in [bug]":               {"ref-unknown", "bug is not known here", quotes},
+		"outcome == failed":                 {"ref-unknown", "failed is not known here", "a text has quotes: 'failed'"},
+		"state.flag and true":               {"guard-syntax", "the operator and is refused", "write &&"},
+		"state.flag or true":                {"guard-syntax", "the operator or is refused", "write ||"},
+		"not state.flag":                    {"guard-syntax", "the operator not is refused", "write !"},
+		"state.kind == 'x = {{y'":           {"guard-type", "state.kind never has the value it is compared with", "known: bug, feature"},
+		"state.late == '=' || n":            {"ref-unknown", "n is not known here", "write state.n"},
+		"state.kind == \"b\\\"=\"":          {"guard-type", "state.kind never has the value it is compared with", "known: bug, feature"},
 	} {
 		_, problems := compileGuard(src, guardFields())
 		if diff := cmp.Diff([]guardProblem{want}, problems, cmp.AllowUnexported(guardProblem{})); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", src, diff)
+		}
+	}
+}
+
+// Braces in a text don't hide what else is wrong.
+func TestGuardHintsLeaveTexts(t *testing.T) {
+	t.Parallel()
+	for _, src := range []string{"state.late == '{{b}}' &&", "(state.late == \"${b}\"", "state.late == `{{`)", "state.late == '{{"} {
+		_, problems := compileGuard(src, guardFields())
+		if len(problems) != 1 || problems[0].code != "guard-syntax" || strings.Contains(problems[0].msg, "braces") {
+			t.Errorf("%s: %+v, want the syntax error alone", src, problems)
+		}
+	}
+	for src, want := range map[string]string{"{{\n state.n\t> 1}}\n": "state.n > 1", "$ {n}": "$ {n", "{{ '": "'"} {
+		if got := withoutBraces(src, withoutTexts(src)); got != want {
+			t.Errorf("%q without braces = %q, want %q", src, got, want)
 		}
 	}
 }

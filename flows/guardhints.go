@@ -13,33 +13,70 @@ import (
 
 // unparsed explains a guard that is no expression.
 func (c *guardCheck) unparsed(src, msg string) {
+	code := withoutTexts(src)
 	switch {
-	case strings.Contains(src, "{{") || strings.Contains(src, "${"):
-		plain := strings.NewReplacer("${{", "", "{{", "", "}}", "", "${", "", "}", "").Replace(src)
-		c.bad("guard-syntax", "write "+strings.Join(strings.Fields(plain), " "), "a guard is an expression, which stands without braces")
-	case assigns(src):
+	case strings.Contains(code, "{{") || strings.Contains(code, "${"):
+		c.bad("guard-syntax", "write "+withoutBraces(src, code), "a guard is an expression, which stands without braces")
+	case assigns(code):
 		c.bad("guard-syntax", "use == to compare", "= is no comparison")
 	default:
 		c.syntax(msg)
 	}
 }
 
-// assigns finds a single = outside of texts.
-func assigns(src string) bool {
+// withoutTexts is a guard of the same length in which each letter of a quoted
+// text, and its quotes, is a quote.
+func withoutTexts(src string) string {
+	code := []byte(src)
 	quote := byte(0)
-	for i := 0; i < len(src); i++ {
-		switch at := src[i]; {
-		case quote != 0 && at == '\\':
-			i++
-		case quote != 0:
-			if at == quote {
-				quote = 0
-			}
-		case at == '\'' || at == '"' || at == '`':
+	for i := 0; i < len(code); i++ {
+		switch at := code[i]; {
+		case quote == 0 && at != '\'' && at != '"' && at != '`':
+			continue
+		case quote == 0:
 			quote = at
-		case at == '=' && i+1 < len(src) && src[i+1] == '=':
+		case at == quote:
+			quote = 0
+		case at == '\\' && quote != '`' && i+1 < len(code):
+			code[i] = '\''
 			i++
-		case at == '=' && (i == 0 || strings.IndexByte("!<>", src[i-1]) < 0):
+		}
+		code[i] = '\''
+	}
+	return string(code)
+}
+
+// withoutBraces is what was meant by a guard with the braces of a template.
+// Texts stay as they are.
+func withoutBraces(src, code string) string {
+	var out strings.Builder
+	for i := 0; i < len(src); {
+		switch {
+		case strings.HasPrefix(code[i:], "${") || strings.HasPrefix(code[i:], "{{") || strings.HasPrefix(code[i:], "}}"):
+			i += 2
+			if code[i-2] == '$' && i < len(code) && code[i] == '{' {
+				i++
+			}
+			continue
+		case code[i] == '}':
+		case strings.IndexByte(" \t\r\n", code[i]) < 0:
+			out.WriteByte(src[i])
+		case out.Len() > 0 && !strings.HasSuffix(out.String(), " "):
+			out.WriteByte(' ')
+		}
+		i++
+	}
+	return strings.TrimSpace(out.String())
+}
+
+// assigns finds a single = in a guard without its texts.
+func assigns(code string) bool {
+	for i := 0; i < len(code); i++ {
+		switch {
+		case code[i] != '=':
+		case i+1 < len(code) && code[i+1] == '=':
+			i++
+		case i == 0 || strings.IndexByte("!<>", code[i-1]) < 0:
 			return true
 		}
 	}
