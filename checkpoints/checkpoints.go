@@ -164,8 +164,17 @@ type Wait struct {
 	Since time.Time `json:"since"`
 	// Until is the deadline after which the run wakes by itself; zero = never.
 	Until time.Time `json:"until,omitzero"`
+	// Looks says that the run only waits to look again at something outside, so
+	// that news of it may end a back-off by Nudge.
+	Looks bool `json:"looks,omitempty"`
 	// Why is for people.
 	Why string `json:"why,omitempty"`
+}
+
+// Nudged reports that news may end the wait, if it is the one that began at
+// since; that of nobody is none.
+func (w *Wait) Nudged(since time.Time) bool {
+	return w != nil && w.Looks && w.Event == "" && w.Since.Equal(since)
 }
 
 // Event is what resolves a wait.

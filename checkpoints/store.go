@@ -129,9 +129,12 @@ type Runs interface {
 	IDs(ctx context.Context, f Filter) ([]string, error)
 	// History returns the completed nodes of a run in order of Seq.
 	History(ctx context.Context, id string) ([]NodeRecord, error)
-	// Wake makes a Halted run Ready, with a token, and so a Waiting one that
-	// only an instant wakes (a back-off); others give ErrConflict.
+	// Wake makes a Halted run Ready, with a token; others give ErrConflict.
 	Wake(ctx context.Context, id string) error
+	// Nudge does so with a run that backs off to look again (Wait.Looks), if
+	// it still stands in the wait that began at since; others give ErrConflict,
+	// so that news that come twice end one wait only.
+	Nudge(ctx context.Context, id string, since time.Time) error
 	// Deliver records an event for a run. fresh is false when its key was
 	// seen before. A run Waiting for that kind becomes Ready, with a token,
 	// in the same transaction; otherwise the event is kept for a later wait.

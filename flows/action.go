@@ -205,6 +205,9 @@ var (
 type Retry struct {
 	Cause string
 	After time.Duration // 0: the policy's back-off decides
+	// Looks says that the action only looks whether something has changed: news
+	// of it may end the delay early.
+	Looks bool
 	Err   error
 }
 

@@ -167,22 +167,50 @@ edges:
 	}
 }
 
-// Flows of one phase in one source are told of, since the phase's label starts
-// only one of them.
+// Flows beside the one that is called as their phase are told of, since the
+// phase's label starts that one only; not what merely shares a phase, nor a
+// child of another flow.
 func TestCatalogNotesPhases(t *testing.T) {
 	t.Parallel()
 	linear := string(readFile(t, "testdata/flows/good/linear.yaml"))
-	named := func(name string) []byte { return []byte(strings.Replace(linear, "name: linear", "name: "+name, 1)) }
-	c, err := NewCatalog(testRegistry(t), Source{Name: "x", Files: map[string][]byte{"a.yaml": named("triage"), "b.yaml": named("other")}}, Source{Name: "y", Files: map[string][]byte{"c.yaml": named("alone")}})
-	if err != nil {
-		t.Fatal(err)
+	named := func(names ...string) map[string][]byte {
+		files := map[string][]byte{}
+		for _, name := range names {
+			files[name+".yaml"] = []byte(strings.Replace(linear, "name: linear", "name: "+name, 1))
+		}
+		return files
 	}
-	got := map[string][]string{}
-	for _, e := range c.List() {
-		got[e.Name] = e.Notes
-	}
-	want := map[string][]string{"triage": nil, "alone": nil, "other": {"of phase triage, as are triage: its label starts the flow that is called triage"}}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("notes (-want +got):\n%s", diff)
+	withChild := named("triage", "child")
+	withChild["parent.yaml"] = []byte(strings.NewReplacer("name: linear", "name: parent", "kind: step, uses: test.step, in: [n], writes: [n, result]", "kind: subflow, flow: child, key: one").Replace(linear))
+	for name, c := range map[string]struct {
+		files map[string][]byte
+		want  map[string][]string
+	}{
+		"one beside": {named("triage", "other"), map[string][]string{"other": {"of phase triage, as is triage: its label starts the flow that is called triage"}}},
+		"two beside": {named("triage", "a", "b"), map[string][]string{
+			"a": {"of phase triage, as are b, triage: its label starts the flow that is called triage"},
+			"b": {"of phase triage, as are a, triage: its label starts the flow that is called triage"},
+		}},
+		"shared": {named("a", "b"), map[string][]string{}},
+		"child": {withChild, map[string][]string{
+			"parent": {"of phase triage, as are child, triage: its label starts the flow that is called triage"},
+		}},
+	} {
+		catalog, err := NewCatalog(testRegistry(t), Source{Name: "built in", Files: named("triage")}, Source{Name: "x", Files: c.files})
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := map[string][]string{}
+		for _, e := range catalog.List() {
+			if len(e.Problems) > 0 {
+				t.Errorf("%s: %v", name, e.Problems)
+			}
+			if len(e.Notes) > 0 {
+				got[e.Name] = e.Notes
+			}
+		}
+		if diff := cmp.Diff(c.want, got); diff != "" {
+			t.Errorf("%s: notes (-want +got):\n%s", name, diff)
+		}
 	}
 }

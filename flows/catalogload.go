@@ -91,28 +91,36 @@ func (c *catalogLoader) child(name string) (*Flow, error) {
 	return e.flow, nil
 }
 
-// notePhases tells of flows of one phase in one source: the phase's label
-// starts one of them only.
+// notePhases tells of flows beside the one that is called as their phase: the
+// phase's label starts that one only. Flows that merely share a phase, or that
+// another one starts, are meant so.
 func (c *catalogLoader) notePhases() {
 	type place struct {
 		source int
 		phase  string
 	}
-	of := map[place][]string{}
+	of, started := map[place][]string{}, map[string]bool{}
 	for _, e := range c.entries {
-		if e.flow != nil {
-			at := place{e.source, e.Phase}
-			of[at] = append(of[at], e.Name)
+		if e.flow == nil {
+			continue
+		}
+		at := place{e.source, e.Phase}
+		of[at] = append(of[at], e.Name)
+		for _, child := range e.flow.Children() {
+			started[child] = true
 		}
 	}
 	for i := range c.entries {
 		e := &c.entries[i]
-		if e.flow == nil || e.Name == e.Phase {
+		all := of[place{e.source, e.Phase}]
+		if e.flow == nil || e.Name == e.Phase || started[e.Name] || !slices.Contains(all, e.Phase) {
 			continue
 		}
-		if all := of[place{e.source, e.Phase}]; len(all) > 1 {
-			others := slices.DeleteFunc(slices.Clone(all), func(name string) bool { return name == e.Name })
-			e.Notes = append(e.Notes, fmt.Sprintf("of phase %s, as are %s: its label starts the flow that is called %s", e.Phase, strings.Join(others, ", "), e.Phase))
+		others := slices.DeleteFunc(slices.Clone(all), func(name string) bool { return name == e.Name })
+		are := "is"
+		if len(others) > 1 {
+			are = "are"
 		}
+		e.Notes = append(e.Notes, fmt.Sprintf("of phase %s, as %s %s: its label starts the flow that is called %s", e.Phase, are, strings.Join(others, ", "), e.Phase))
 	}
 }

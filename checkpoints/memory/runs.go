@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/pipelinebot/pipelinebot/checkpoints"
 )
@@ -89,12 +90,27 @@ func (s *Store) Wake(ctx context.Context, id string) error {
 		if err != nil {
 			return err
 		}
-		rests := r.Status == checkpoints.Waiting && r.Wait != nil && r.Wait.Event == ""
-		if r.Status != checkpoints.Halted && !rests {
-			return fmt.Errorf("run %s is %s, neither halted nor backing off: %w", id, r.Status, checkpoints.ErrConflict)
+		if r.Status != checkpoints.Halted {
+			return fmt.Errorf("run %s is %s, not halted: %w", id, r.Status, checkpoints.ErrConflict)
 		}
 		if !r.ended {
 			r.Code, r.Reason = "", ""
+		}
+		r.Status, r.Updated = r.rest(), c.now
+		c.wake(r)
+		return nil
+	})
+}
+
+// Nudge implements checkpoints.Runs.
+func (s *Store) Nudge(ctx context.Context, id string, since time.Time) error {
+	return s.do(ctx, func(c *call) error {
+		r, err := c.find(id)
+		if err != nil {
+			return err
+		}
+		if r.Status != checkpoints.Waiting || !r.Wait.Nudged(since) {
+			return fmt.Errorf("run %s is %s and does not wait to look again since %s: %w", id, r.Status, since, checkpoints.ErrConflict)
 		}
 		r.Status, r.Updated = r.rest(), c.now
 		c.wake(r)

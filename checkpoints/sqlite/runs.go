@@ -2,8 +2,10 @@ package sqlite
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/pipelinebot/pipelinebot/checkpoints"
 )
@@ -82,14 +84,37 @@ func (s *Store) Wake(ctx context.Context, id string) error {
 		if err != nil {
 			return err
 		}
-		rests := p.status == checkpoints.Waiting && p.waitEvent == ""
-		if p.status != checkpoints.Halted && !rests {
-			return fmt.Errorf("run %s is %s, neither halted nor backing off: %w", id, p.status, checkpoints.ErrConflict)
+		if p.status != checkpoints.Halted {
+			return fmt.Errorf("run %s is %s, not halted: %w", id, p.status, checkpoints.ErrConflict)
 		}
 		if !p.ended {
 			if err := t.exec1(`UPDATE runs SET code = '', reason = '' WHERE id = ?`, id); err != nil {
 				return fmt.Errorf("waking run %s: %w", id, err)
 			}
+		}
+		return t.leave(id, p, p.rest())
+	})
+}
+
+// Nudge implements checkpoints.Runs.
+func (s *Store) Nudge(ctx context.Context, id string, since time.Time) error {
+	return s.write(ctx, func(t *tx) error {
+		p, err := t.position(id)
+		if err != nil {
+			return err
+		}
+		var raw string
+		if err := t.row(`SELECT wait FROM runs WHERE id = ?`, id).Scan(&raw); err != nil {
+			return fmt.Errorf("reading what run %s waits for: %w", id, err)
+		}
+		var wait *checkpoints.Wait
+		if raw != "" {
+			if err := json.Unmarshal([]byte(raw), &wait); err != nil {
+				return fmt.Errorf("reading what run %s waits for: %w", id, err)
+			}
+		}
+		if p.status != checkpoints.Waiting || !wait.Nudged(since) {
+			return fmt.Errorf("run %s is %s and does not wait to look again since %s: %w", id, p.status, since, checkpoints.ErrConflict)
 		}
 		return t.leave(id, p, p.rest())
 	})

@@ -211,6 +211,11 @@ func (f *Faulty) Wake(ctx context.Context, id string) error {
 	return f.write("Wake", func() error { return f.inner.Wake(ctx, id) })
 }
 
+// Nudge implements checkpoints.Runs.
+func (f *Faulty) Nudge(ctx context.Context, id string, since time.Time) error {
+	return f.write("Nudge", func() error { return f.inner.Nudge(ctx, id, since) })
+}
+
 // Deliver implements checkpoints.Runs.
 func (f *Faulty) Deliver(ctx context.Context, id string, e checkpoints.Event) (bool, error) {
 	return one(f.write, "Deliver", func() (bool, error) { return f.inner.Deliver(ctx, id, e) })

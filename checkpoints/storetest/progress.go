@@ -134,17 +134,33 @@ func progressCases() map[string]func(*fixture) {
 			f.is(f.Wake(f.ctx, "nope"), checkpoints.ErrNotFound)
 			f.noToken()
 		},
-		"a back-off can be cut short": func(f *fixture) {
+		"news end a look": func(f *fixture) {
 			r, l := f.claimed("k")
 			f.ok(f.Commit(f.ctx, l, step(1, "a", "b")))
-			f.ok(f.Park(f.ctx, l, checkpoints.Wait{Node: "b", Since: f.clk.Now(), Until: f.clk.Now().Add(time.Hour), Why: "busy"}))
+			since := f.clk.Now()
+			f.is(f.Nudge(f.ctx, r.ID, since), checkpoints.ErrConflict)
+			f.ok(f.Park(f.ctx, l, checkpoints.Wait{Node: "b", Since: since, Until: since.Add(time.Hour), Looks: true, Why: "CI"}))
 			f.noToken()
-			f.ok(f.Wake(f.ctx, r.ID))
+			f.is(f.Wake(f.ctx, r.ID), checkpoints.ErrConflict)
+			f.is(f.Nudge(f.ctx, r.ID, since.Add(-time.Second)), checkpoints.ErrConflict)
+			f.is(f.Nudge(f.ctx, "nope", since), checkpoints.ErrNotFound)
+			f.ok(f.Nudge(f.ctx, r.ID, since))
 			got := f.get(r.ID)
 			f.same([]any{got.Status, got.Next, got.Seq}, []any{checkpoints.Ready, "b", int64(1)})
 			f.tokenFor(got)
-			f.is(f.Wake(f.ctx, r.ID), checkpoints.ErrConflict)
+			f.is(f.Nudge(f.ctx, r.ID, since), checkpoints.ErrConflict)
 			f.claim(got)
+		},
+		"no news end another wait": func(f *fixture) {
+			for key, wait := range map[string]checkpoints.Wait{
+				"rate limited": {Node: "b", Since: f.clk.Now(), Until: f.clk.Now().Add(time.Hour), Why: "429"},
+				"an event":     {Node: "b", Since: f.clk.Now(), Event: "approval", Looks: true},
+			} {
+				r, l := f.claimed(key)
+				f.ok(f.Park(f.ctx, l, wait))
+				f.is(f.Nudge(f.ctx, r.ID, wait.Since), checkpoints.ErrConflict)
+			}
+			f.noToken()
 		},
 		"a halted ending run wakes as ending": func(f *fixture) {
 			r, l := f.claimed("k")

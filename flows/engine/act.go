@@ -290,7 +290,7 @@ func (a *attempts) again(ctx context.Context, retry *flows.Retry) (result, bool)
 		return result{fatal: err}, true
 	}
 	return result{park: &checkpoints.Wait{
-		Node: a.node.ID, Since: now, Until: until,
+		Node: a.node.ID, Since: now, Until: until, Looks: retry.Looks,
 		Why: fmt.Sprintf("%s: %s, next attempt in %s", a.node.ID, retry.Cause, delay.Round(time.Second)),
 	}}, true
 }

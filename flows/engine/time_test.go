@@ -206,6 +206,23 @@ func TestRetryParks(t *testing.T) {
 	}
 }
 
+// Only a run that looks says so in its wait: news must not end a pause that a
+// server has asked for.
+func TestParkSaysWhatLooks(t *testing.T) {
+	t.Parallel()
+	for _, looks := range []bool{true, false} {
+		w := newWorld(t, map[string]action{})
+		w.script["b"] = func(context.Context, flows.Call) (flows.Result, error) {
+			return flows.Result{}, &flows.Retry{Cause: "transient", After: time.Hour, Looks: looks, Err: errors.New("not yet")}
+		}
+		id := w.begin(timed("retry: {max: 3, backoff: 1s}"))
+		w.want(w.walk(id), "parked: a")
+		if wait := w.get(id).Wait; wait == nil || wait.Looks != looks {
+			t.Errorf("wait = %+v, want looks %t", wait, looks)
+		}
+	}
+}
+
 // Without a policy a typed error parks at once, and it can come good.
 func TestParkAndRecover(t *testing.T) {
 	t.Parallel()

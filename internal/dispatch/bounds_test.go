@@ -182,7 +182,7 @@ func TestNews(t *testing.T) {
 			Record: checkpoints.NodeRecord{Seq: 1, Node: "a", Kind: "step", Visit: 1, Attempt: 1, Outcome: "ok"}, Seq: 1, Next: "ci", State: []byte(state),
 		})
 		if err == nil {
-			err = w.store.Park(t.Context(), l, checkpoints.Wait{Node: "ci", Since: w.clock.Now(), Until: w.clock.Now().Add(time.Hour)})
+			err = w.store.Park(t.Context(), l, checkpoints.Wait{Node: "ci", Since: w.clock.Now(), Until: w.clock.Now().Add(time.Hour), Looks: true})
 		}
 		if err != nil {
 			t.Fatal(err)

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"time"
 
@@ -26,13 +28,14 @@ func (d *Dispatcher) noted(ctx context.Context, rowID string, ev forge.Event) er
 
 // news lets runs look again that wait to look at what the event is about.
 func (d *Dispatcher) news(ctx context.Context, row checkpoints.InboxEvent, ev forge.Event) error {
-	looks, err := d.looks(ctx, ev)
+	since, err := d.looks(ctx, ev)
 	if err != nil {
 		return d.postpone(ctx, row, err)
 	}
-	dec := d.Machine.Decide(labels.Input{Event: ev, Looks: looks})
+	dec := d.Machine.Decide(labels.Input{Event: ev, Looks: slices.Sorted(maps.Keys(since))})
 	for _, id := range dec.Runs {
-		if err := d.wake(ctx, id); err != nil && !errors.Is(err, checkpoints.ErrNotFound) {
+		err := d.Store.Nudge(ctx, id, since[id])
+		if err != nil && !errors.Is(err, checkpoints.ErrNotFound) && !errors.Is(err, checkpoints.ErrConflict) {
 			return d.postpone(ctx, row, fmt.Errorf("waking run %s: %w", id, err))
 		}
 	}
@@ -44,20 +47,21 @@ func (d *Dispatcher) news(ctx context.Context, row checkpoints.InboxEvent, ev fo
 // counts its looks, and a commit may have hundreds of checks.
 const checksEvery = 30 * time.Second
 
-// looks are the runs that back off from what the event is about.
-func (d *Dispatcher) looks(ctx context.Context, ev forge.Event) ([]string, error) {
-	var out []string
+// looks are the runs that wait to look again at what the event is about, and
+// since when.
+func (d *Dispatcher) looks(ctx context.Context, ev forge.Event) (map[string]time.Time, error) {
+	out := map[string]time.Time{}
 	for r, err := range d.runs(ctx, checkpoints.Filter{Repo: ev.Issue.Repo.String(), Statuses: []checkpoints.Status{checkpoints.Waiting}}) {
 		if err != nil {
 			return nil, fmt.Errorf("looking for runs that wait in %s: %w", ev.Issue.Repo, err)
 		}
-		if r.Wait == nil || r.Wait.Event != "" || !concerns(ev, r) {
+		if r.Wait == nil || !r.Wait.Looks || !concerns(ev, r) {
 			continue
 		}
 		if ev.Kind == forge.ChecksChanged && d.Clock.Now().Sub(r.Wait.Since) < checksEvery {
 			continue // it looks by itself soon
 		}
-		out = append(out, r.ID)
+		out[r.ID] = r.Wait.Since
 	}
 	return out, nil
 }

@@ -101,6 +101,7 @@ func phaseActions() map[string]About {
 		"plan.mark_waiting":   "Shows on the issue that a person is asked.",
 		"plan.note_lapse":     "Says on the issue why an approval does not hold any more.",
 		"plan.post":           "Posts the plan on the issue.",
+		"plan.note_revision":  "Makes what a maintainer wants to be different the problem that the next draft answers.",
 		"plan.rejected":       "Ends the flow since a person said no.",
 		"plan.release":        "For `finally`: gives the worktree back.",
 		"plan.snapshot":       "Takes a snapshot of the issue.",

@@ -131,7 +131,7 @@ func (p phase) ci() flows.Action {
 			}
 			ci, note, pending := judgeCI(checks, p.RequireCI)
 			if pending && c.Attempt < p.CITries {
-				return flows.Result{}, &flows.Retry{Cause: "transient", After: p.CIPoll, Err: errors.New("waiting for CI: " + note)}
+				return flows.Result{}, &flows.Retry{Cause: "transient", After: p.CIPoll, Looks: true, Err: errors.New("waiting for CI: " + note)}
 			}
 			if pending {
 				ci = "timeout"
