@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"fmt"
+	"strconv"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -46,9 +47,8 @@ func (s *shell) deliveriesCommand() *cobra.Command {
 // sinceWhen reads how far back to look.
 func sinceWhen(text string, now time.Time) (time.Time, error) {
 	if days, ok := strings.CutSuffix(text, "d"); ok {
-		var n int
-		if _, err := fmt.Sscanf(days+";", "%d;", &n); err == nil && n >= 0 && n <= 36_500 {
-			return now.AddDate(0, 0, -n), nil
+		if n, err := strconv.ParseUint(days, 10, 16); err == nil {
+			return now.AddDate(0, 0, -int(n)), nil
 		}
 	}
 	if d, err := time.ParseDuration(text); err == nil && d >= 0 {
@@ -68,13 +68,13 @@ func (s *shell) deliveries(ctx context.Context, r app.Reader, cfg *config.Config
 	if err != nil {
 		return err
 	}
-	counts := map[app.Told]int{}
+	counts := map[app.Told]int{} // of what the poll found
 	polled := 0
 	var shown []app.Delivery
 	for _, d := range all {
-		counts[d.Told]++
 		if d.Source == "poll" {
 			polled++
+			counts[d.Told]++
 		}
 		if !missed || d.Told == app.Missed {
 			shown = append(shown, d)
@@ -108,7 +108,7 @@ func (s *shell) deliveries(ctx context.Context, r app.Reader, cfg *config.Config
 		}
 	}
 	fmt.Fprintf(s.Out, "%s since %s: %d found by the poll, of which a webhook told %d, later %d, never %d\n",
-		markdown.Count(len(all), "event"), moment(since), polled, counts[app.ByWebhook]-(len(all)-polled), counts[app.Later], counts[app.Missed])
+		markdown.Count(len(all), "event"), moment(since), polled, counts[app.ByWebhook], counts[app.Later], counts[app.Missed])
 	if !cfg.GitHub.Webhooks && counts[app.Missed] > 0 {
 		fmt.Fprintln(s.Out, "webhooks are off in the configuration: the poll finds everything")
 	}

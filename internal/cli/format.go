@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 	"time"
+	"unicode"
 )
 
 // orDash keeps a table's empty cell visible.
@@ -28,10 +29,16 @@ func took(d time.Duration) time.Duration { return d.Round(time.Millisecond) }
 // moment is a time for people, in their zone.
 func moment(t time.Time) string { return t.Local().Format(time.DateTime) }
 
-// oneLine is a text's first line, however long.
+// oneLine is a text's first line, however long. What would move the cursor or
+// break a table is a space.
 func oneLine(s string) string {
 	line, _, _ := strings.Cut(s, "\n")
-	return line
+	return strings.Map(func(r rune) rune {
+		if unicode.IsControl(r) {
+			return ' '
+		}
+		return r
+	}, line)
 }
 
 // firstLine shortens a note to what fits behind a table.
