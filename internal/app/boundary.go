@@ -206,7 +206,7 @@ func (b *boundary) named(ctx context.Context, now forge.Repo, id int64) (forge.R
 	switch {
 	case served && was != 0 && id > 0 && was != id:
 		// Somebody made a new repository under the name of one that moved away.
-		b.Log.Warn("webhook ignored: its repository has the name of one that is served, but is another",
+		b.Log.WarnContext(ctx, "webhook ignored: its repository has the name of one that is served, but is another",
 			"repo", now.String(), "id", id, "served_id", was)
 		return now, false
 	case served:
@@ -214,7 +214,7 @@ func (b *boundary) named(ctx context.Context, now forge.Repo, id int64) (forge.R
 			ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 			defer cancel()
 			if err := b.store.SetCursor(ctx, idCursor(now.String()), strconv.FormatInt(id, 10)); err != nil {
-				b.Log.Warn("the id of a repository was not kept", "repo", now.String(), "error", err)
+				b.Log.WarnContext(ctx, "the id of a repository was not kept", "repo", now.String(), "error", err)
 			}
 		}
 		return now, true

@@ -18,7 +18,7 @@ func (w *world) ends(result, state string) {
 	w.t.Helper()
 	ctx := w.t.Context()
 	run := w.runs()[0]
-	run, l, err := w.store.Claim(ctx, run.ID, run.Epoch, "me", time.Hour)
+	_, l, err := w.store.Claim(ctx, run.ID, run.Epoch, "me", time.Hour)
 	if err == nil {
 		err = w.store.Commit(ctx, l, checkpoints.Commit{
 			Record: checkpoints.NodeRecord{Seq: 1, Node: "a", Kind: "step", Visit: 1, Attempt: 1, Outcome: "ok"}, Seq: 1, State: []byte(state),

@@ -23,7 +23,7 @@ const lookedAt = 20
 // at an outsider's issue counts for whether there was one only.
 func (d *Dispatcher) last(ctx context.Context, ev forge.Event) (*labels.Last, error) {
 	_, command := labels.ParseCommand(commentOf(ev))
-	if ev.Kind != forge.IssueOpened && !(ev.Kind == forge.Commented && command) {
+	if ev.Kind != forge.IssueOpened && (ev.Kind != forge.Commented || !command) {
 		return nil, nil
 	}
 	runs, err := d.Store.List(ctx, checkpoints.Filter{Repo: ev.Issue.Repo.String(), Issue: ev.Issue.Number, Roots: true, Limit: lookedAt})

@@ -574,16 +574,16 @@ func TestLive(t *testing.T) {
 		}
 		node(1, "snapshot")
 		node(2, "screen")
-		time.Sleep(14 * time.Second)
+		time.Sleep(14 * time.Second) //nolint:forbidigo // the bubble's clock
 		synctest.Wait()
 		w.calls() // not yet
-		time.Sleep(4 * time.Second)
+		time.Sleep(4 * time.Second) //nolint:forbidigo // the bubble's clock
 		synctest.Wait()
 		w.calls("edit 901")
 		if body := w.body(); !strings.Contains(body, "screen") {
 			t.Errorf("the comment is behind:\n%s", body)
 		}
-		time.Sleep(time.Minute)
+		time.Sleep(time.Minute) //nolint:forbidigo // the bubble's clock
 		synctest.Wait()
 		w.calls() // nothing moved
 		node(3, "classify")
@@ -593,7 +593,7 @@ func TestLive(t *testing.T) {
 		run = func() checkpoints.Run { r, _ := w.store.Get(ctx, run.ID); return r }()
 		w.post(run, report.Ended)
 		w.calls("edit 901") // at once
-		time.Sleep(time.Minute)
+		time.Sleep(time.Minute) //nolint:forbidigo // the bubble's clock
 		synctest.Wait()
 		w.calls()
 		if body := w.body(); !strings.Contains(body, "declined") {

@@ -350,7 +350,7 @@ func (w *Worker) KillSwitch(ctx context.Context, run checkpoints.Run) (on bool, 
 // A child has no comment of its own: the root run's tells of it. A shadow run
 // is told of nowhere on the forge.
 func (w *Worker) post(ctx context.Context, log *slog.Logger, run checkpoints.Run, s report.State) {
-	if run.Mode == checkpoints.ModeShadow && !(handoff.IsLook(run) && s == report.Ended) {
+	if run.Mode == checkpoints.ModeShadow && (!handoff.IsLook(run) || s != report.Ended) {
 		return
 	}
 	if run.Parent != "" {

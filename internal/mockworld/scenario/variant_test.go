@@ -134,7 +134,7 @@ func TestShuffle(t *testing.T) {
 			net := httptest.NewServer(r.receiver(t.Context()))
 			defer net.Close()
 			for _, body := range []string{"a", "b", "c", "d"} {
-				resp, err := http.Post(net.URL, "text/plain", strings.NewReader(body)) //nolint:noctx // loopback
+				resp, err := http.Post(net.URL, "text/plain", strings.NewReader(body))
 				if err != nil {
 					t.Fatal(err)
 				}
