@@ -576,7 +576,7 @@ func TestLive(t *testing.T) {
 		node(2, "screen")
 		time.Sleep(14 * time.Second) //nolint:forbidigo // the bubble's clock
 		synctest.Wait()
-		w.calls() // not yet
+		w.calls()                   // not yet
 		time.Sleep(4 * time.Second) //nolint:forbidigo // the bubble's clock
 		synctest.Wait()
 		w.calls("edit 901")
@@ -592,7 +592,7 @@ func TestLive(t *testing.T) {
 		}
 		run = func() checkpoints.Run { r, _ := w.store.Get(ctx, run.ID); return r }()
 		w.post(run, report.Ended)
-		w.calls("edit 901") // at once
+		w.calls("edit 901")     // at once
 		time.Sleep(time.Minute) //nolint:forbidigo // the bubble's clock
 		synctest.Wait()
 		w.calls()
