@@ -174,7 +174,7 @@ func (p *player) result(part *part, n flows.Node, l Line) (flows.Result, error) 
 		r.Stop = &flows.Stop{Code: l.Stop.Code, Reason: l.Stop.Reason}
 	}
 	if n.Kind == flows.Command {
-		a := p.kept.keep([]byte(l.Output))
+		a := p.kept.Keep([]byte(l.Output))
 		code := codeOf(l)
 		if code != 0 && l.Outcome == "" {
 			r.Outcome = flows.Failed
@@ -185,7 +185,7 @@ func (p *player) result(part *part, n flows.Node, l Line) (flows.Result, error) 
 		r.Delta = flows.Delta{flows.OutputKey: a, flows.CodeKey: code}
 		return r, nil
 	}
-	values, err := p.kept.values(part.flow, l.Delta)
+	values, err := stateValues(p.kept, part.flow, l.Delta)
 	if err != nil {
 		return r, err
 	}

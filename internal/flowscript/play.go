@@ -43,7 +43,7 @@ func (p *part) take(id string) (Line, bool) {
 type player struct {
 	clock  *hop
 	store  *memory.Store
-	kept   *kept
+	kept   *memory.Artifacts
 	engine *engine.Engine
 	script Script
 	events int
@@ -68,7 +68,7 @@ type asking struct {
 // none of them is called.
 func Run(ctx context.Context, flow *flows.Flow, registry *flows.Registry, s Script) (Report, error) {
 	p := &player{
-		clock: &hop{now: begin()}, kept: &kept{}, script: s, parts: map[string]*part{}, asked: map[asking]string{}, check: checker{doc: s.document()},
+		clock: &hop{now: begin()}, kept: &memory.Artifacts{}, script: s, parts: map[string]*part{}, asked: map[asking]string{}, check: checker{doc: s.document()},
 	}
 	p.check.input(flow, s.Input)
 	p.check.fit("nodes", flow, registry, s.Nodes)
@@ -124,7 +124,7 @@ func (p *player) start(ctx context.Context, f *flows.Flow) (checkpoints.Run, err
 	if name, ok := in["repo"].(string); ok {
 		req.Repo = name
 	}
-	values, err := p.kept.values(f, in)
+	values, err := stateValues(p.kept, f, in)
 	if err != nil {
 		return checkpoints.Run{}, err
 	}

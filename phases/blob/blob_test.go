@@ -5,13 +5,13 @@ import (
 	"testing"
 
 	"github.com/pipelinebot/pipelinebot/checkpoints"
+	"github.com/pipelinebot/pipelinebot/checkpoints/memory"
 	"github.com/pipelinebot/pipelinebot/phases/blob"
-	"github.com/pipelinebot/pipelinebot/phases/phasetest"
 )
 
 func TestRoundTrip(t *testing.T) {
 	t.Parallel()
-	s := &phasetest.Artifacts{}
+	s := &memory.Artifacts{}
 	a, err := blob.PutJSON(t.Context(), s, "thing", map[string]int{"a": 1})
 	if err != nil || !blob.Set(a) {
 		t.Fatalf("%+v, %v", a, err)
@@ -26,7 +26,7 @@ func TestRoundTrip(t *testing.T) {
 // what was wanted.
 func TestUnsetMissingBroken(t *testing.T) {
 	t.Parallel()
-	s := &phasetest.Artifacts{}
+	s := &memory.Artifacts{}
 	if b, err := blob.Get(t.Context(), s, "thing", checkpoints.Artifact{}); b != nil || err != nil {
 		t.Errorf("unset: %q, %v", b, err)
 	}

@@ -1,14 +1,9 @@
 package phasetest
 
 import (
-	"bytes"
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
-	"io"
 	"log/slog"
-	"sync"
 	"testing"
 	"time"
 
@@ -17,41 +12,6 @@ import (
 	"github.com/pipelinebot/pipelinebot/flows"
 	"github.com/pipelinebot/pipelinebot/internal/command"
 )
-
-// Artifacts is a checkpoints.ArtifactStore in memory.
-type Artifacts struct {
-	mu  sync.Mutex
-	all map[string][]byte
-}
-
-// Put implements checkpoints.ArtifactStore.
-func (s *Artifacts) Put(_ context.Context, r io.Reader) (checkpoints.Artifact, error) {
-	b, err := io.ReadAll(r)
-	if err != nil {
-		return checkpoints.Artifact{}, err
-	}
-	sum := sha256.Sum256(b)
-	a := checkpoints.Artifact{SHA256: hex.EncodeToString(sum[:]), Bytes: int64(len(b))}
-	a.Path = "sha256/" + a.SHA256
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.all == nil {
-		s.all = map[string][]byte{}
-	}
-	s.all[a.SHA256] = b
-	return a, nil
-}
-
-// Open implements checkpoints.ArtifactStore.
-func (s *Artifacts) Open(_ context.Context, a checkpoints.Artifact) (io.ReadCloser, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	b, ok := s.all[a.SHA256]
-	if !ok {
-		return nil, checkpoints.ErrNotFound
-	}
-	return io.NopCloser(bytes.NewReader(b)), nil
-}
 
 // Call is what an action of a first run gets, outside of any engine: no
 // limits, effects recorded in memory.
@@ -67,7 +27,7 @@ func Call(t testing.TB, state map[string]any) flows.Call {
 			Created: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC),
 		},
 		Node: "node", Visit: 1, Attempt: 1, Key: "run/run00000001/node/1", In: in,
-		Meter: free{}, Artifacts: &Artifacts{}, Effects: effects{memory.New(memory.Options{}), "run/run00000001/node/1/"},
+		Meter: free{}, Artifacts: &memory.Artifacts{}, Effects: effects{memory.New(memory.Options{}), "run/run00000001/node/1/"},
 		Beat: func(string) {}, Log: slog.New(slog.DiscardHandler),
 	}
 }

@@ -22,7 +22,7 @@ type Walker struct {
 	t         testing.TB
 	Store     *memory.Store
 	Clock     *clock.Fake
-	Artifacts *Artifacts
+	Artifacts *memory.Artifacts
 	// BeforeEffect and KillSwitch are the engine's hooks of that name.
 	BeforeEffect func(ctx context.Context, run checkpoints.Run) error
 	KillSwitch   func(ctx context.Context, run checkpoints.Run) (bool, string, error)
@@ -36,7 +36,7 @@ type Walker struct {
 // NewWalker begins on 2 January 2026.
 func NewWalker(t testing.TB) *Walker {
 	c := clock.NewFake(time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC))
-	return &Walker{t: t, Clock: c, Store: memory.New(memory.Options{Clock: c}), Artifacts: &Artifacts{}}
+	return &Walker{t: t, Clock: c, Store: memory.New(memory.Options{Clock: c}), Artifacts: &memory.Artifacts{}}
 }
 
 // Phase is a phase's flow with its actions.
