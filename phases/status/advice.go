@@ -146,9 +146,9 @@ func adviceByCode(code string, l labels.Names) string {
 	case "permission-denied":
 		return "Give the bot the permission named above, then add the label of the phase again."
 	case "test-command-missing":
-		return "Set the repository's test command in the configuration (`test.command`), then add " + label(l.Implement) + " again."
+		return "Set the repository's test command in the configuration (`phases.implement.tests.command`), then add " + label(l.Implement) + " again."
 	case "test-program-missing":
-		return "Install the program where the bot runs tests, or set another test command (`test.command`), then add " + label(l.Implement) + " again."
+		return "Install the program where the bot runs tests, or set another test command (`phases.implement.tests.command`), then add " + label(l.Implement) + " again."
 	case "budget":
 		return "Raise the limit in the configuration or finish the work by hand, then add the label of the phase again."
 	case "unknown-price":
@@ -164,7 +164,7 @@ func adviceByCode(code string, l labels.Names) string {
 	case "workflow-file":
 		return "A person must change workflow files; do that part by hand, or plan the issue without it."
 	case "protected-path":
-		return "The change touches a protected path. Make it by hand, or change `implement.protected` in the configuration and " + label(l.Implement) + " it again."
+		return "The change touches a protected path. Make it by hand, or change `phases.implement.protected` in the configuration and " + label(l.Implement) + " it again."
 	case "secret":
 		return "Look at the finding: the change held what looks like a secret, and nothing was pushed. Then add " + label(l.Plan) + " to plan it anew."
 	case "too-big":
