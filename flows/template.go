@@ -62,18 +62,26 @@ func Expand(with json.RawMessage, s State, run RunInfo) (json.RawMessage, error)
 	return encode(v)
 }
 
-// ExpandText replaces the templates in a text: an approval's message, a key, a
-// command's environment.
+// ExpandText replaces the templates in a text that programs read: a key, a
+// command's environment. An empty list is an empty text there.
 func ExpandText(template string, s State, run RunInfo) (string, error) {
-	if !strings.Contains(template, "{{") {
-		return template, nil
-	}
-	v, err := expand(template, s, runPaths(run))
+	parts, err := fill(template, s, runPaths(run))
 	if err != nil {
 		return "", fmt.Errorf("expanding %s: %w", short([]byte(template)), err)
 	}
-	t, _ := v.(string)
-	return t, nil
+	return joined(parts, ""), nil
+}
+
+// ExpandMessage replaces the templates in a text that people read. Where it
+// would have more than most letters, its lists are shortened, the one that takes
+// most room first, and say how many items are left out.
+func ExpandMessage(template string, s State, run RunInfo, most int) (string, error) {
+	parts, err := fill(template, s, runPaths(run))
+	if err != nil {
+		return "", fmt.Errorf("expanding %s: %w", short([]byte(template)), err)
+	}
+	shorten(parts, most)
+	return joined(parts, emptyList), nil
 }
 
 func expand(v any, s State, run map[string]string) (any, error) {
@@ -92,57 +100,52 @@ func expand(v any, s State, run map[string]string) (any, error) {
 			}
 		}
 	case string:
-		parts, err := splitTemplate(v)
+		parts, err := fill(v, s, run)
 		if err != nil {
 			return nil, err
 		}
-		for i := 1; i < len(parts); i += 2 {
-			if parts[i], err = lookUp(parts[i], s, run); err != nil {
-				return nil, err
-			}
-		}
-		return strings.Join(parts, ""), nil
+		return joined(parts, emptyList), nil
 	}
 	return v, nil
 }
 
-func lookUp(path string, s State, run map[string]string) (string, error) {
+// fill cuts a text into what stands in it and what is inserted.
+func fill(template string, s State, run map[string]string) ([]inserted, error) {
+	parts, err := splitTemplate(template)
+	if err != nil {
+		return nil, err
+	}
+	out := make([]inserted, len(parts))
+	for i, part := range parts {
+		if i%2 == 0 {
+			out[i] = inserted{text: part}
+		} else if out[i], err = lookUp(part, s, run); err != nil {
+			return nil, err
+		}
+	}
+	return out, nil
+}
+
+func lookUp(path string, s State, run map[string]string) (inserted, error) {
 	names := strings.Split(path, ".")
 	if names[0] == "run" && len(names) == 2 {
 		if v, ok := run[names[1]]; ok {
-			return v, nil
+			return inserted{text: v}, nil
 		}
-		return "", fmt.Errorf("{{%s}} is not known", path)
+		return inserted{}, fmt.Errorf("{{%s}} is not known", path)
 	}
 	if names[0] != "state" || len(names) < 2 || !s.Has(names[1]) {
-		return "", fmt.Errorf("{{%s}} is not set", path)
+		return inserted{}, fmt.Errorf("{{%s}} is not set", path)
 	}
 	raw := s.Raw(names[1])
 	if len(names) == 3 {
 		var fields map[string]json.RawMessage
 		if err := json.Unmarshal(raw, &fields); err != nil || fields[names[2]] == nil {
-			return "", fmt.Errorf("{{%s}} is not set", path)
+			return inserted{}, fmt.Errorf("{{%s}} is not set", path)
 		}
 		raw = fields[names[2]]
 	}
-	return inserted(raw), nil
-}
-
-// inserted is a value as it stands in a text; a list's items with commas
-// between.
-func inserted(raw json.RawMessage) string {
-	var items []json.RawMessage
-	if len(raw) > 0 && raw[0] == '[' && json.Unmarshal(raw, &items) == nil {
-		words := make([]string, len(items))
-		for i, item := range items {
-			words[i] = inserted(item)
-		}
-		return strings.Join(words, ", ")
-	}
-	if t, ok := text(raw); ok {
-		return t
-	}
-	return string(raw)
+	return insertedOf(raw), nil
 }
 
 // templates checks every template in a node's `with` and returns the state

@@ -23,7 +23,7 @@ func TestExpand(t *testing.T) {
 		`{"a":"{{state.s}}"}`:     `{"a":"{{state.n}} \"; rm -rf / #"}`,
 		`{"a":"{{state.n}}{{state.b}} {{run.issue}} {{run.repo}}"}`:            `{"a":"7true 7 acme/widgets"}`,
 		`{"a":["{{state.ref.path}}",{"b":"x{{run.round}}x}}"}],"n":1.5}`:       `{"a":["a/b",{"b":"x2x}}"}],"n":1.5}`,
-		`{"a":"{{state.tags}}|{{state.one}}|{{state.nums}}|{{state.empty}}."}`: `{"a":"a b, {{run.id}} \"c\"|d|1, -2|."}`,
+		`{"a":"{{state.tags}}|{{state.one}}|{{state.nums}}|{{state.empty}}."}`: `{"a":"a b, {{run.id}} \"c\"|d|1, -2|(none)."}`,
 		`{"a":"<b>&{{run.id}}"}`: `{"a":"<b>&r1"}`,
 	} {
 		got, err := Expand(json.RawMessage(with), s, run)

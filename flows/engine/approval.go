@@ -13,7 +13,7 @@ import (
 // is delivered is consumed and waited over: silence, strangers and words that
 // are neither yes nor no approve nothing.
 func (w *walk) approval(ctx context.Context, node *planned, en entry) result {
-	message, err := flows.ExpandText(node.Message, w.state.view(), w.about)
+	message, err := flows.ExpandMessage(node.Message, w.state.view(), w.about, maxAsked)
 	if err != nil {
 		return result{outcome: flows.Failed, code: "template", err: fmt.Errorf("the message of node %s: %w", node.ID, err)}
 	}

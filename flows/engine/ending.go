@@ -14,8 +14,21 @@ import (
 // finallyTime bounds each `finally` action.
 const finallyTime = 60 * time.Second
 
-// maxReason is the most letters of a stored reason.
-const maxReason = 2000
+const (
+	// maxReason is the most letters of a stored reason.
+	maxReason = 2000
+	// maxWhy is the most letters of why a run waits. What an approval asks has
+	// more: whoever answers has to see all of it, and a comment holds it.
+	maxWhy   = 500
+	maxAsked = 4000
+)
+
+func mostWhy(wait checkpoints.Wait) int {
+	if wait.Event == flows.ApprovalEvent {
+		return maxAsked
+	}
+	return maxWhy
+}
 
 // lost reports that the walk was told that somebody else has the run.
 func lost(ctx context.Context) bool { return errors.Is(context.Cause(ctx), checkpoints.ErrLost) }
@@ -142,7 +155,7 @@ func (w *walk) release(ctx context.Context) (Outcome, error) {
 
 // park leaves the node uncompleted until an event or an instant.
 func (w *walk) park(ctx context.Context, wait checkpoints.Wait) (Outcome, error) {
-	wait.Why = clip(w.e.Scrub(wait.Why), 500)
+	wait.Why = clip(w.e.Scrub(wait.Why), mostWhy(wait))
 	sctx := w.storeCtx()
 	defer sctx.cancel(nil)
 	if lost(ctx) {

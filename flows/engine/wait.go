@@ -83,7 +83,7 @@ func (w *walk) await(ctx context.Context, node *planned, en entry, kind, why str
 	if err != nil {
 		return a, result{fatal: err}, true
 	}
-	park.Why = clip(w.e.Scrub(why), 500)
+	park.Why = clip(w.e.Scrub(why), mostWhy(park))
 	a.park = park
 	sctx := w.storeCtx()
 	defer sctx.cancel(nil)

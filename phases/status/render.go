@@ -15,6 +15,10 @@ import (
 // it long, and the latest tell most.
 const maxNodes = 40
 
+// maxReason holds all that an approval may ask: whoever answers has to see the
+// whole of it.
+const maxReason = 4000
+
 // Render is the comment: at most markdown.MaxBody characters, mentions and
 // markup of others harmless. It ends with result, reason, cost and what to do
 // next, also when the checklists had to be shortened.
@@ -76,7 +80,7 @@ func ending(v View) string {
 	if reason == "" && v.State == Ended {
 		reason = Headline(v) // every ending has its reason in words
 	}
-	row("Reason", markdown.Inline(reason, 2000))
+	row("Reason", markdown.Inline(reason, maxReason))
 	row("Unfinished work", markdown.Code(v.Saved))
 	row("Links", links(v.Links))
 	row("Cost", Cost(v.Cost))

@@ -151,6 +151,16 @@ func TestRenderStaysUnderTheLimit(t *testing.T) {
 	}
 }
 
+// Whoever is asked sees the whole question.
+func TestRenderShowsTheWholeQuestion(t *testing.T) {
+	t.Parallel()
+	asked := "Write " + strings.Repeat("docs/page.md, ", 280) + "docs/last.md?"
+	got := Render(View{Ref: ref, Phase: "implement", State: Waiting, WaitsFor: "approval", Reason: asked, RunID: "r"})
+	if len(asked) > maxReason || !strings.Contains(got, "docs/last.md?") {
+		t.Errorf("%d letters asked are cut: …%s", len(asked), got[max(0, len(got)-400):])
+	}
+}
+
 func TestStateOf(t *testing.T) {
 	t.Parallel()
 	for _, tc := range []struct {
