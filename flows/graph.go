@@ -1,6 +1,7 @@
 package flows
 
 import (
+	"maps"
 	"slices"
 	"strings"
 )
@@ -174,8 +175,11 @@ func (l *loader) checkAssigned() {
 		}
 	}
 	// What an edge adds does not depend on the way there.
-	adds := make([]keySet, len(l.edges))
+	adds, drops := make([]keySet, len(l.edges)), make([]keySet, len(l.edges))
 	for i, e := range l.edges {
+		for _, key := range l.forgets(e) {
+			drops[i].add(index[key])
+		}
 		if len(e.On) == 1 && e.On[0] == OK {
 			for _, key := range l.surely(l.ids[e.From]) {
 				adds[i].add(index[key])
@@ -197,7 +201,7 @@ func (l *loader) checkAssigned() {
 			}
 			after := *before
 			for w := range after {
-				after[w] |= adds[i][w]
+				after[w] = after[w]&^drops[i][w] | adds[i][w]
 			}
 			have := sets[e.To]
 			if have == nil {
@@ -223,11 +227,29 @@ func (l *loader) checkAssigned() {
 		if e.When != nil {
 			after := *sets[e.From]
 			for w := range after {
-				after[w] |= adds[i][w]
+				after[w] = after[w]&^drops[i][w] | adds[i][w]
 			}
 			l.needs(after, index, e.When.reads, e.m.where("when"))
 		}
 	}
+}
+
+// forgets are the keys that may be without a value on an edge because the node
+// before takes them and brought none; those with a default go back to it. What
+// is frozen was checked when it was.
+func (l *loader) forgets(e *rawEdge) []string {
+	n := l.ids[e.From]
+	keys := n.maybe // even ok brings these not surely
+	if len(e.On) != 1 || e.On[0] != OK {
+		keys = slices.Collect(maps.Keys(n.Take))
+	}
+	if l.opts.frozen {
+		return nil
+	}
+	return slices.DeleteFunc(slices.Clone(keys), func(key string) bool {
+		f := l.flow.byKey[key]
+		return f == nil || f.Default != nil || f.Required
+	})
 }
 
 // surely are the keys that a node has set when it ends with ok.

@@ -2,6 +2,7 @@ package engine_test
 
 import (
 	"context"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -77,6 +78,54 @@ func TestApproval(t *testing.T) {
 			w.approve(id, "comment/2", map[string]any{"by": "ann", "role": "none", "outcome": "ok"})
 			w.want(w.walk(id), "ended ok: human c done")
 		})
+	}
+}
+
+// Whoever is asked sees all of a long question, and of a list that is too long
+// how much is left out.
+//
+// Covers: VK5, VK11.
+func TestApprovalAsksInFull(t *testing.T) {
+	t.Parallel()
+	items := make([]string, 600)
+	for i := range items {
+		items[i] = fmt.Sprintf("docs/p%03d.md", i)
+	}
+	for n, want := range map[int]string{0: "Write (none)?", 50: "docs/p048.md, docs/p049.md?", 600: "docs/p283.md … and 316 more?"} {
+		w := newWorld(t, map[string]action{"a": sets("files", items[:n])})
+		id := w.begin(strings.NewReplacer(
+			"state:\n", "state:\n  files: {type: list, of: string, max_items: 600, default: []}\n",
+			"Publish {{state.n}} of #{{run.issue}}?", "Write {{state.files}}?", "writes: [n]", "writes: [files]",
+		).Replace(asking))
+		w.want(w.walk(id), "parked: a")
+		got := w.get(id).Wait.Why
+		if !strings.HasSuffix(got, want) || len([]rune(got)) > 4000 {
+			t.Errorf("%d items: %d letters, …%s", n, len(got), got[max(0, len(got)-80):])
+		}
+	}
+}
+
+// What is taken is what the visit has brought: a denial says who denied, and a
+// deadline that passed leaves nothing of an earlier answer.
+//
+// Covers: VK5, AR29.
+func TestApprovalTakesAnew(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, map[string]action{"a": sets("s", "from before")})
+	id := w.begin(strings.NewReplacer("writes: [n]", "writes: [s]", "{{state.n}}", "{{state.s}}").Replace(asking))
+	w.want(w.walk(id), "parked: a")
+	w.approve(id, "comment/1", map[string]any{"by": "ann", "role": "none", "outcome": "denied"})
+	w.want(w.walk(id), "ended needs_human: human done")
+	if got := string(w.history(id)[1].Delta); !strings.Contains(got, `"s":"ann"`) {
+		t.Errorf("denied: delta = %s", got)
+	}
+	w = newWorld(t, map[string]action{"a": sets("s", "from before")})
+	id = w.begin(strings.NewReplacer("writes: [n]", "writes: [s]", "{{state.n}}", "{{state.s}}").Replace(asking))
+	w.want(w.walk(id), "parked: a")
+	w.clock.Advance(73 * time.Hour)
+	w.want(w.walk(id), "ended needs_human: human done")
+	if got := string(w.history(id)[1].Delta); !strings.Contains(got, `"s":""`) {
+		t.Errorf("expired: delta = %s", got)
 	}
 }
 

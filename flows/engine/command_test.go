@@ -105,6 +105,35 @@ func TestCommandTimesOut(t *testing.T) {
 	}
 }
 
+// What a command leaves is taken however it ended; what it did not leave does
+// not keep the value of an earlier visit.
+//
+// Covers: VK4, CN3.
+func TestCommandTakesAnew(t *testing.T) {
+	t.Parallel()
+	log := flows.Artifact{Path: "aa/bb", SHA256: strings.Repeat("a", 64), Bytes: 3}
+	visit := 0
+	w := newWorld(t, map[string]action{"make": func(context.Context, flows.Call) (flows.Result, error) {
+		if visit++; visit == 1 {
+			return flows.Result{Outcome: flows.Failed, Delta: flows.Delta{flows.OutputKey: log, flows.CodeKey: 7}}, nil
+		}
+		return flows.Result{}, errors.New("no sandbox")
+	}})
+	id := w.begin(strings.NewReplacer(
+		"  - {from: make, to: done, on: [failed, timeout], set: {result: needs_human}}\n",
+		"  - {from: make, to: again, on: [failed]}\n  - {from: again, to: make}\n  - {from: again, to: done, on: [exhausted], set: {result: needs_human}}\n",
+		"  - {id: done, kind: sink}\n", "  - {id: again, kind: loop, back_to: make, max: 1}\n  - {id: done, kind: sink}\n",
+	).Replace(commanding))
+	w.want(w.walk(id), "ended needs_human: a make again make again done")
+	history := w.history(id)
+	if got := string(history[1].Delta); !strings.Contains(got, `"n":7`) || !strings.Contains(got, `"ref":{`) {
+		t.Errorf("first visit: delta = %s", got)
+	}
+	if got := string(history[3].Delta); got != `{"n":0,"ref":null}` {
+		t.Errorf("second visit: delta = %s", got)
+	}
+}
+
 // A program without the action of commands does not resume a run that needs
 // it.
 //

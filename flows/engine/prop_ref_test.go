@@ -63,9 +63,7 @@ func (f *propFlow) interpret(input map[string]int, parent *interpreter) *propEnd
 	in := &interpreter{
 		flow: f, parent: parent, visits: map[string]int{}, came: map[string]int{}, done: map[string]entered{}, joined: map[string]entered{},
 		pending: slices.Clone(f.early),
-		end: &propEnd{Calls: map[string]int{}, Entered: map[string]propState{}, Children: map[string]*propEnd{}, State: propState{
-			"n0": 0, "n1": 0, "n2": 0, "i0": 1, "b0": false, "s0": "", "s1": "", "e0": "red", "lines": []string{}, "result": "none",
-		}},
+		end: &propEnd{Calls: map[string]int{}, Entered: map[string]propState{}, Children: map[string]*propEnd{}, State: propDefaults()},
 	}
 	for key, v := range input {
 		in.end.State[key] = v
@@ -78,6 +76,21 @@ func (f *propFlow) interpret(input map[string]int, parent *interpreter) *propEnd
 		}
 	}
 	return in.end
+}
+
+func propDefaults() propState {
+	return propState{"n0": 0, "n1": 0, "n2": 0, "i0": 1, "b0": false, "s0": "", "s1": "", "e0": "red", "lines": []string{}, "result": "none"}
+}
+
+// forget sets back what a node takes and its visit has not brought.
+func (s propState) forget(n *propNode, brought propState) propState {
+	after := maps.Clone(s)
+	for key := range n.take {
+		if _, has := brought[key]; !has {
+			after[key] = propDefaults()[key]
+		}
+	}
+	return after
 }
 
 func (in *interpreter) walk() {
@@ -125,6 +138,9 @@ func (in *interpreter) step(n *propNode, visit int) (next string, over bool) {
 		state = after
 	} else {
 		e = entered{outcome: "failed", code: "invalid-state"}
+	}
+	if !e.again {
+		state = state.forget(n, e.delta)
 	}
 	commit := func(outcome, to string) {
 		in.end.State = state

@@ -33,12 +33,29 @@ func (w *walk) apply(node *planned, res *result) {
 	if err == nil && res.report != nil {
 		err = w.state.apply([]string{node.Report}, map[string]any{node.Report: res.report}, w.scrubber())
 	}
-	if err == nil {
-		return
+	if err != nil {
+		w.state.rollback()
+		res.outcome, res.stop, res.note, res.delta = flows.Failed, nil, "", nil
+		res.code, res.err = "invalid-state", fmt.Errorf("node %s: %w", node.ID, err)
 	}
-	w.state.rollback()
-	res.outcome, res.stop, res.note = flows.Failed, nil, ""
-	res.code, res.err = "invalid-state", fmt.Errorf("node %s: %w", node.ID, err)
+	if !res.again {
+		w.forget(node, res.delta)
+	}
+}
+
+// forget sets back the fields of a node's take that this visit has not brought:
+// what an earlier one has left there must not pass for this one's. A field that
+// has to be given can't be set back, and stays.
+func (w *walk) forget(node *planned, brought map[string]any) {
+	for key := range node.Take {
+		f := w.flow.FieldRef(key)
+		if _, has := brought[key]; has || f == nil || f.Required {
+			continue
+		}
+		if w.state.raw(key) != nil || f.Default != nil {
+			w.state.set(key, f.Default)
+		}
+	}
 }
 
 // checkedDelta is a delta as JSON, without secrets, if it fits the state.
