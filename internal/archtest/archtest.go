@@ -74,10 +74,11 @@ func Floors() map[string]int {
 		"internal/dispatch": 30,
 		"internal/worker":   30,
 
-		"internal/app":    40,
-		"internal/demo":   40,
-		"internal/replay": 41,
-		"internal/bench":  41,
+		"internal/app":         40,
+		"internal/demo":        40,
+		"internal/replay":      41,
+		"internal/bench":       41,
+		"internal/conformance": 41,
 
 		"internal/cli":  50,
 		"internal/docs": 51,

@@ -105,6 +105,7 @@ func (w *World) serveCall(rw http.ResponseWriter, c *call) {
 		out = f.refusal()
 	case rest:
 		out = w.handleREST(c)
+		w.keepBody(seq, c, out)
 	case strings.HasPrefix(c.path, "/git/"):
 		out = w.handleGit(c)
 	default:
@@ -167,6 +168,20 @@ func (w *World) begin(c *call, rest bool) (Request, int) {
 	}
 	w.requests = append(w.requests, log)
 	return log, log.Seq
+}
+
+// keepBody keeps what was answered, when that is asked for.
+func (w *World) keepBody(seq int, c *call, out *reply) {
+	if !w.opts.KeepBodies {
+		return
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	r := &w.requests[seq-1]
+	r.Accept, r.Response = c.r.Header.Get("Accept"), string(out.body)
+	if c.route != nil {
+		r.Route = c.route.pattern
+	}
 }
 
 func (w *World) leave(c *call) {

@@ -31,6 +31,13 @@ type Request struct {
 	Status int `json:"status"`
 	// Fault names the kind of fault that struck it.
 	Fault FaultKind `json:"fault,omitempty"`
+	// Route is the operation's pattern, e.g. "/repos/{owner}/{repo}", "" when
+	// the world knows none. It, Accept (the header) and Response (the answer's
+	// body) are only kept with Options.KeepBodies, and not of what a fault
+	// answered.
+	Route    string `json:"route,omitempty"`
+	Accept   string `json:"accept,omitempty"`
+	Response string `json:"response,omitempty"`
 }
 
 // Hook watches requests. It is called synchronously and without the world's

@@ -128,7 +128,11 @@ func (w *World) setStatus(r *repository, by *account, s StatusSpec) (*status, er
 		st.targetURL = &s.TargetURL
 	}
 	r.statuses = append(r.statuses, st)
-	w.emit(r, "status", "", by, obj{"id": st.id, "sha": sha, "name": r.full(), "context": st.context,
+	list, err := r.git.log(w.ctx, 1, sha)
+	if err != nil {
+		return nil, err
+	}
+	w.emit(r, "status", "", by, obj{"commit": w.commitJSON(r, list[0]), "id": st.id, "sha": sha, "name": r.full(), "context": st.context,
 		"state": st.state, "description": st.description, "target_url": st.targetURL,
 		"created_at": stamp(st.created), "updated_at": stamp(st.created),
 		"branches": w.branchesAt(r, sha)})

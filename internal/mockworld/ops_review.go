@@ -80,13 +80,21 @@ func (w *World) submitted(i *issue, rv *review, by *account) {
 	e.review, e.timelineOnly = rv, true
 	w.bump(i)
 	w.emit(i.repo, "pull_request_review", "submitted", by, obj{
-		"review": w.reviewJSON(i, rv), "pull_request": w.pullJSON(i, nil, false)})
+		"review": w.hookedReview(i, rv), "pull_request": w.pullJSON(i, nil, false)})
 	for _, lc := range i.pull.lineComments {
 		if lc.review == rv {
 			w.emit(i.repo, "pull_request_review_comment", "created", by, obj{
 				"comment": w.lineCommentJSON(i, lc), "pull_request": w.pullJSON(i, nil, false)})
 		}
 	}
+}
+
+// hookedReview is a review as webhooks tell it, where states are written
+// small.
+func (w *World) hookedReview(i *issue, rv *review) obj {
+	o := w.reviewJSON(i, rv)
+	o["state"] = strings.ToLower(rv.state)
+	return o
 }
 
 func unprocessable(message string) *apiErr {

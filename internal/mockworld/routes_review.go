@@ -157,7 +157,7 @@ func dismissReview(w *World, c *call) (*reply, error) {
 	}
 	rv.state = "DISMISSED"
 	w.addEvent(i, "review_dismissed", c.by)
-	w.emit(c.repo, "pull_request_review", "dismissed", c.by, obj{"review": w.reviewJSON(i, rv), "pull_request": w.pullJSON(i, nil, false)})
+	w.emit(c.repo, "pull_request_review", "dismissed", c.by, obj{"review": w.hookedReview(i, rv), "pull_request": w.pullJSON(i, nil, false)})
 	return ok(w.reviewJSON(i, rv))
 }
 

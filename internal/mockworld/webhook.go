@@ -106,13 +106,17 @@ func (w *World) emitComment(c *comment, action string, by *account, extra obj) {
 }
 
 func (w *World) emitCheck(r *repository, c *checkRun, action string, by *account) {
-	w.emit(r, "check_run", action, by, obj{"check_run": w.checkJSON(r, c)})
-	if c.status != "completed" {
-		return
-	}
 	suite := w.suiteJSON(r, c.suite, c.sha, c.app)
+	delete(suite, "repository")
+	run := w.checkJSON(r, c)
+	// A webhook tells more of the suite than the API does.
+	of := obj{}
+	for _, k := range []string{"id", "node_id", "head_branch", "head_sha", "status", "conclusion", "url", "before", "after", "pull_requests", "app", "created_at", "updated_at"} {
+		of[k] = suite[k]
+	}
+	run["check_suite"] = of
+	w.emit(r, "check_run", action, by, obj{"check_run": run})
 	if suite["status"] == "completed" {
-		delete(suite, "repository")
 		w.emit(r, "check_suite", "completed", by, obj{"check_suite": suite})
 	}
 }

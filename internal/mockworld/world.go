@@ -43,6 +43,9 @@ type Options struct {
 	LabelBumpsUpdated bool
 	// OnRequest watches requests, as SetHook does.
 	OnRequest Hook
+	// KeepBodies keeps the answer of each API call in its Request, for a check
+	// against GitHub's description of them. It costs memory.
+	KeepBodies bool
 }
 
 // Limits are GitHub's rate limits, an actor each. Zero means none left, and

@@ -35,13 +35,13 @@ type site struct {
 func newSite(t *testing.T, change func(*mockworld.Options)) *site {
 	t.Helper()
 	fake := clock.NewFake(epoch)
-	o := mockworld.Options{Clock: fake, Dir: t.TempDir()}
+	o := mockworld.Options{Clock: fake, Dir: t.TempDir(), KeepBodies: true}
 	if change != nil {
 		change(&o)
 	}
 	w, err := mockworld.New(o)
 	must(t, err)
-	t.Cleanup(func() { must(t, w.Close()) })
+	t.Cleanup(func() { must(t, w.Close()); exchanges(t, w) })
 	base, _, err := w.Serve(t.Context(), "127.0.0.1:0")
 	must(t, err)
 	tr := &http.Transport{}
@@ -109,28 +109,31 @@ func (s *site) do(method, path, token string, body any, headers ...string) answe
 	if strings.Contains(resp.Header.Get("Content-Type"), "json") && len(raw) > 0 {
 		must(s.t, json.Unmarshal(raw, &a.body))
 	}
-	s.record(req, a)
 	return a
 }
 
-// record appends the exchange to the file that MOCKWORLD_EXCHANGES names, one
-// JSON object a line, for a check against GitHub's OpenAPI description.
-func (s *site) record(req *http.Request, a answer) {
-	if path, ok := strings.CutPrefix(req.URL.Path, "/gh/api/v3"); ok {
-		record(s.t, map[string]any{"method": req.Method, "path": path, "status": a.status, "body": a.body})
-	}
-}
-
-func record(t *testing.T, v map[string]any) {
+// exchanges appends what the world answered and sent to the file that
+// MOCKWORLD_EXCHANGES names, one JSON object a line, for the check against
+// GitHub's published descriptions in internal/conformance.
+func exchanges(t *testing.T, w *mockworld.World) {
+	t.Helper()
 	file := os.Getenv("MOCKWORLD_EXCHANGES")
 	if file == "" {
 		return
 	}
-	line, err := json.Marshal(v)
-	must(t, err)
+	var lines bytes.Buffer
+	enc := json.NewEncoder(&lines)
+	for _, r := range w.Requests() {
+		if !strings.HasPrefix(r.Path, "/git/") && r.Status != http.StatusNotImplemented { // 501 are tested for
+			must(t, enc.Encode(r))
+		}
+	}
+	for _, d := range w.Deliveries() {
+		must(t, enc.Encode(d))
+	}
 	f, err := os.OpenFile(file, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
 	must(t, err)
-	_, err = f.Write(append(line, '\n'))
+	_, err = f.Write(lines.Bytes())
 	must(t, err)
 	must(t, f.Close())
 }

@@ -43,6 +43,8 @@ type Options struct {
 	// Hold, when set, is called before everything is taken down; the world,
 	// the model and the bot are up until it returns.
 	Hold func(ctx context.Context, l Live) error
+	// KeepBodies makes the world keep what it answers, see mockworld.Options.
+	KeepBodies bool
 }
 
 // Event is one thing that happened.
@@ -166,6 +168,7 @@ func (r *running) setUp(ctx context.Context, l Launcher) (stop func(), err error
 	r.world, err = mockworld.New(mockworld.Options{
 		Clock: r.clock, JWTClock: clock.Real{}, Dir: r.worldDir(), Log: r.o.Log, Limits: limits(),
 		LabelBumpsUpdated: r.s.World.LabelBumpsUpdated, OnRequest: r.onRequest(ctx),
+		KeepBodies: r.o.KeepBodies,
 	})
 	if err != nil {
 		return stop, err
