@@ -43,8 +43,12 @@ func TestAnswers(t *testing.T) {
 		"{outcome: denied}": "late",
 		"{expires: true}":   "late",
 		"{event: {by: a, role: write, outcome: denied, note: no}}": "late",
-		"{outcome: deny}":          `node ask never ends with "deny" (did you mean denied?)`,
-		"{event: {outcome: deny}}": `node ask never ends with "deny" (did you mean denied?)`,
+		"{outcome: deny}":                 `node ask never ends with "deny" (did you mean denied?)`,
+		"{event: {outcome: deny}}":        `node ask never ends with "deny" (did you mean denied?)`,
+		"{event: {by: a, role: boss}}":    `s.yaml:1:37: nodes.ask[0].event.role: nobody has the role "boss" (use admin, maintain, write, triage, read, none, operator)`,
+		"{event: {by: a, role: mantain}}": `nobody has the role "mantain" (did you mean "maintain"?)`,
+		"{event: {by: a, rolle: write}}":  `nodes.ask[0].event.rolle: an answer has no rolle (did you mean "role"?)`,
+		"{event: {who: a}}":               `an answer has no who (known are by, note, outcome, role)`,
 	} {
 		s, err := flowscript.Load("s.yaml", []byte("nodes: {ask: ["+line+"]}"))
 		if err != nil {

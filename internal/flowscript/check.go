@@ -1,6 +1,7 @@
 package flowscript
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -136,8 +137,8 @@ func (c *checker) fitLine(p string, f *flows.Flow, reg *flows.Registry, n flows.
 		}
 	}
 	c.outcome(p+".outcome", n, outcomes(reg, n), l.Outcome)
-	if said, ok := l.Event["outcome"]; ok && n.Kind == flows.Approval {
-		c.outcome(p+".event.outcome", n, outcomes(reg, n), fmt.Sprint(said))
+	if n.Kind == flows.Approval {
+		c.answer(p+".event", n, outcomes(reg, n), l.Event)
 	}
 	if slices.Contains(may, "delta") {
 		c.delta(p, f, n, l.Delta)
@@ -150,6 +151,31 @@ func (c *checker) fitLine(p string, f *flows.Flow, reg *flows.Registry, n flows.
 	case known:
 		c.fit(p+".child.nodes", child, reg, l.Child.Nodes)
 	}
+}
+
+// answer checks what an approval gets.
+func (c *checker) answer(p string, n flows.Node, want []string, event map[string]any) {
+	for _, key := range slices.Sorted(maps.Keys(event)) {
+		at, said := p+"."+key, fmt.Sprint(event[key])
+		switch known := roles(); key {
+		case "by", "note":
+		case "outcome":
+			c.outcome(at, n, want, said)
+		case "role":
+			if !slices.Contains(known, said) {
+				c.add(at, cmp.Or(strictyaml.DidYouMean(said, known), "use "+strings.Join(known, ", ")), "nobody has the role %q", said)
+			}
+		default:
+			keys := []string{"by", "note", "outcome", "role"}
+			c.add(at, cmp.Or(strictyaml.DidYouMean(key, keys), "known are "+strings.Join(keys, ", ")), "an answer has no %s", key)
+		}
+	}
+}
+
+// roles are those that whoever answers may have; whoever runs the bot is the
+// operator.
+func roles() []string {
+	return []string{"admin", "maintain", "write", "triage", "read", "none", "operator"}
 }
 
 func (c *checker) delta(p string, f *flows.Flow, n flows.Node, delta map[string]any) {

@@ -27,7 +27,7 @@ type Script struct {
 	About string `json:"about"`
 	// Input are the values that the run starts with. A text given for an
 	// artifact becomes its content. `issue` and `repo` are 1 and
-	// "example/project" when the flow asks for them and nobody says otherwise.
+	// "example/project" when nobody says otherwise.
 	Input map[string]any `json:"input"`
 	// Nodes are the lines of each node, by its id, used in order: one a call
 	// of its action (an attempt that is to be retried is a line too), one an
@@ -110,6 +110,12 @@ func Load(file string, src []byte) (Script, error) {
 	var s Script
 	doc, problems := strictyaml.Decode(file, src, &s)
 	s.doc = doc
+	for _, p := range problems {
+		if p.Path == "apiVersion" {
+			p.Msg, p.Hint = "this is a flow, not a script", "the keys of a script are about, input, nodes and expect"
+			return Script{}, strictyaml.Problems{p} // the others tell of a script that it is not
+		}
+	}
 	c := &checker{doc: doc, problems: problems}
 	c.lines("nodes", s.Nodes)
 	if len(c.problems) > 0 {

@@ -300,3 +300,13 @@ func FuzzLoad(f *testing.F) {
 		}
 	})
 }
+
+// A flow that is given as a script is told once, and not key by key.
+func TestFlowIsNoScript(t *testing.T) {
+	t.Parallel()
+	_, err := flowscript.Load("linear.yaml", []byte(linear))
+	const want = "linear.yaml:1:1: apiVersion: this is a flow, not a script (the keys of a script are about, input, nodes and expect)"
+	if err == nil || err.Error() != want {
+		t.Errorf("error = %v, want %s", err, want)
+	}
+}
