@@ -56,7 +56,7 @@ func (c *catalogLoader) entry(i int) {
 	if file, dup := c.twice[i]; dup {
 		problems = append(problems, Problem{
 			Code: "duplicate-id", File: e.File, Line: 1, Column: 1,
-			Msg: fmt.Sprintf("the flow %s is in %s already", e.Name, file), Hint: "give it another name",
+			Msg: fmt.Sprintf("%s of the same folder is called %s, too: neither of the two runs", file, e.Name), Hint: "give one of them another name",
 		})
 	}
 	if len(problems) > 0 {

@@ -124,7 +124,8 @@ func (s *shell) root() *cobra.Command {
 		Short: "Walk labelled GitHub issues through triage, plan, implement and review",
 		Long: "pipelinebot walks a labelled GitHub issue through triage, plan, implement and\n" +
 			"review, and leaves a reviewed pull request whose tests it ran itself.\n\n" +
-			"Exit codes: 0 ok, 1 the pipeline said no, 2 usage or configuration, 3 busy or halted.",
+			"Exit codes: 0 ok, 1 the pipeline said no, 2 usage or configuration, 3 busy or\n" +
+			"halted.",
 		SilenceErrors: true, SilenceUsage: true,
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error { return c.Help() },

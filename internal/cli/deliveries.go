@@ -23,11 +23,11 @@ func (s *shell) deliveriesCommand() *cobra.Command {
 	var missed bool
 	c := &cobra.Command{
 		Use: "deliveries", Short: "List the events that came in, and those that no webhook told of", Args: cobra.NoArgs,
-		Long: "Deliveries lists the events of the inbox, oldest first, with the way by which each\n" +
-			"came: the webhook, or the poll that found it. Of what the poll found TOLD says whether\n" +
-			"a webhook came later or never (missed): then look at the deliveries of the webhook in\n" +
-			"the settings on GitHub. What happened while the bot was down is missed, too: GitHub\n" +
-			"does not deliver again by itself.",
+		Long: "Deliveries lists the events of the inbox, oldest first, with the way by which\n" +
+			"each came: the webhook, or the poll that found it. Of what the poll found TOLD\n" +
+			"says whether a webhook came later or never (missed): then look at the deliveries\n" +
+			"of the webhook in the settings on GitHub. What happened while the bot was down\n" +
+			"is missed, too: GitHub does not deliver again by itself.",
 		Example: "  pipelinebot deliveries --missed --since 7d\n  pipelinebot deliveries --since 2026-11-30",
 		RunE: func(c *cobra.Command, _ []string) error {
 			from, err := sinceWhen(since, time.Now())

@@ -21,8 +21,9 @@ func (s *shell) demoCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use: "demo", Short: "Walk an issue through the whole pipeline, offline", Args: cobra.NoArgs,
 		Long: "demo starts a fake GitHub with a small Go repository that has a genuine bug, a\n" +
-			"scripted model, and this program as `serve` would run it. People in the world label\n" +
-			"the issue and approve the plan; git, HTTP, the sandbox and the tests are real.",
+			"scripted model, and this program as `serve` would run it. People in the world\n" +
+			"label the issue and approve the plan; git, HTTP, the sandbox and the tests are\n" +
+			"real.",
 		RunE: func(c *cobra.Command, _ []string) error {
 			sc, err := scenario.Load(demo.Scenario())
 			if err != nil {

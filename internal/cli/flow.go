@@ -75,12 +75,15 @@ func (s *flowShell) listFlows(entries []flows.Entry) error {
 }
 
 // whyWins says why a file is the one that counts, or which one is: of two
-// flows of one name that of the user's folder wins, and the later file of one
-// folder.
+// flows of one name that of the user's folder wins, and of two in one folder
+// neither.
 func whyWins(e flows.Entry, all []flows.Entry) string {
 	var others []string
 	for _, o := range all {
-		if o.Name == e.Name && (o.Source != e.Source || o.File != e.File) {
+		if o.Name == e.Name && o.Source == e.Source && o.File != e.File {
+			return "has the name of " + place(o) + ", in the same folder: neither runs until one is renamed"
+		}
+		if o.Name == e.Name && o.Source != e.Source {
 			if e.Wins != o.Wins && !e.Wins {
 				return "overridden by " + place(o)
 			}

@@ -15,10 +15,10 @@ import (
 func (s *flowShell) checkCommand() *cobra.Command {
 	return &cobra.Command{
 		Use: "check [NAME | FILE]", Short: "Check flows; print their layers and what a run can cost at most", Args: cobra.MaximumNArgs(1),
-		Long: "check of the flow of a name, or of a file that need not be in a flows folder, prints\n" +
-			"every problem with its place, or the layers and the worst case. Without an argument\n" +
-			"it looks at all flows: a line for each that is fine, then those that are not, with\n" +
-			"their problems. Nothing is run.\n\n" +
+		Long: "check of the flow of a name, or of a file that need not be in a flows folder,\n" +
+			"prints every problem with its place, or the layers and the worst case. Without\n" +
+			"an argument it looks at all flows: a line for each that is fine, then those that\n" +
+			"are not, with their problems. Nothing is run.\n\n" +
 			"Exit codes: 0 fine, 2 invalid, or there is no such flow.",
 		RunE: func(_ *cobra.Command, args []string) error {
 			c, _, err := s.catalog()

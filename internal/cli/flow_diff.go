@@ -12,8 +12,8 @@ import (
 func (s *flowShell) diffCommand() *cobra.Command {
 	return &cobra.Command{
 		Use: "diff RUN RUN", Short: "Compare what two runs did", Args: cobra.ExactArgs(2),
-		Long: "diff compares two runs: whether they froze the same definition, their paths, what\n" +
-			"each node returned, their endings and final states. No model is asked.\n\n" +
+		Long: "diff compares two runs: whether they froze the same definition, their paths,\n" +
+			"what each node returned, their endings and final states. No model is asked.\n\n" +
 			"Exit codes: 0 identical, 1 they differ.",
 		RunE: func(c *cobra.Command, args []string) error {
 			a, b, err := s.twoRuns(c.Context(), args)

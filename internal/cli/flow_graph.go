@@ -16,8 +16,8 @@ func (s *flowShell) graphCommand() *cobra.Command {
 	var run string
 	c := &cobra.Command{
 		Use: "graph [NAME | FILE]", Short: "Draw a flow as Mermaid or SVG", Args: cobra.MaximumNArgs(1),
-		Long: "graph draws a flow. With --run it draws the flow that the run has frozen and marks\n" +
-			"the path taken, and where the run stands; NAME is then not needed.",
+		Long: "graph draws a flow. With --run it draws the flow that the run has frozen and\n" +
+			"marks the path taken, and where the run stands; NAME is then not needed.",
 		RunE: func(c *cobra.Command, args []string) error {
 			switch {
 			case svg && mermaid:

@@ -13,8 +13,8 @@ func (s *flowShell) rehearseCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use: "run NAME --script FILE", Short: "Rehearse a flow by a script, without the world", Args: cobra.ExactArgs(1),
 		Long: "run walks a flow as the daemon would, but every action's result, every event and\n" +
-			"the passing of time come from a script: no network, no model, no command. NAME is\n" +
-			"a flow or a file.\n\n" +
+			"the passing of time come from a script: no network, no model, no command. NAME\n" +
+			"is a flow or a file.\n\n" +
 			"Exit codes: 0 as the script expects, 1 otherwise or the flow ended in an error,\n" +
 			"2 the script does not fit the flow.",
 		RunE: func(c *cobra.Command, args []string) error {

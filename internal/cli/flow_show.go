@@ -25,10 +25,11 @@ func (s *flowShell) showCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use: "show [NAME[@N] | FILE]", Short: "Print a flow as written, or what a run or an earlier version was frozen as", Args: cobra.MaximumNArgs(1),
 		Long: "show prints the file of the flow that counts for a name, as its author wrote it.\n" +
-			"NAME@N is the Nth version that a run was started with (see `flow list --versions`),\n" +
-			"and --run what a run has frozen: both are kept in canonical form, with all defaults\n" +
-			"and children written out, and are printed as YAML. --canonical, or --json, prints\n" +
-			"the canonical form itself, in one line: what a definition's hash is made of.",
+			"NAME@N is the Nth version that a run was started with (see `flow list\n" +
+			"--versions`), and --run what a run has frozen: both are kept in canonical form,\n" +
+			"with all defaults and children written out, and are printed as YAML.\n" +
+			"--canonical, or --json, prints the canonical form itself, in one line: what a\n" +
+			"definition's hash is made of.",
 		RunE: func(c *cobra.Command, args []string) error {
 			canonical = canonical || s.json
 			switch {

@@ -23,7 +23,9 @@ func (s *flowShell) newCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use: "new NAME --from TEMPLATE", Short: "Write a flow of your own from a template", Args: cobra.MaximumNArgs(1),
 		Long: "new writes NAME.yaml into the flows folder: the template, under the new name.\n" +
-			"Without NAME and --from it lists the templates.",
+			"Beside the folder it writes NAME.script.yaml, a rehearsal for `flow run\n" +
+			"--script` that passes; one that is there stays, unless --force. Without NAME and\n" +
+			"--from it lists the templates.",
 		RunE: func(_ *cobra.Command, args []string) error {
 			switch {
 			case from == "" && len(args) == 0:
@@ -40,11 +42,15 @@ func (s *flowShell) newCommand() *cobra.Command {
 			if err != nil {
 				return usage("%v", err)
 			}
-			return s.write(args[0], src, force)
+			t, err := templates.Named(from)
+			if err != nil {
+				return usage("%v", err)
+			}
+			return s.write(args[0], src, t.Script, force)
 		},
 	}
 	c.Flags().StringVar(&from, "from", "", "the template")
-	c.Flags().BoolVar(&force, "force", false, "write over a flow of that name")
+	c.Flags().BoolVar(&force, "force", false, "write over a flow of that name, and over its script")
 	return c
 }
 
@@ -81,9 +87,9 @@ func needsTemplate(name string) error {
 }
 
 // write puts a flow file into the user's folder, if it passes the checks and
-// no flow has the name. The folder is made for it; what is refused leaves
-// nothing.
-func (s *flowShell) write(name string, src []byte, force bool) error {
+// no flow has the name, and its script, if there is one, beside the folder.
+// The folder is made for it; what is refused leaves nothing.
+func (s *flowShell) write(name string, src, script []byte, force bool) error {
 	dir, read, err := s.target()
 	if err != nil {
 		return err
@@ -115,11 +121,24 @@ func (s *flowShell) write(name string, src []byte, force bool) error {
 	if err := putInto(dir, file, src, force); err != nil {
 		return usage("writing the flow: %v", err)
 	}
+	beside, kept, err := putScript(dir, name, script, force)
+	if err != nil {
+		return said("%s is written, and its script is not: %v", file, err)
+	}
 	if s.json {
-		s.emit(map[string]any{"flow": name, "file": file})
+		told := map[string]any{"flow": name, "file": file}
+		if beside != "" {
+			told["script"] = beside
+		}
+		s.emit(told)
 		return nil
 	}
 	fmt.Fprintf(s.Out, "%s is written; `pipelinebot flow check %s%s` shows its layers\n", file, name, s.folderFlag())
+	if kept {
+		fmt.Fprintf(s.Out, "%s was there already and stays as it is; --force writes over it\n", beside)
+	} else if beside != "" {
+		fmt.Fprintf(s.Out, "%s is written; `pipelinebot flow run %s --script %s%s` rehearses the flow\n", beside, name, beside, s.folderFlag())
+	}
 	if !read {
 		fmt.Fprintf(s.Out, "to let the bot use it, set flows_dir: %s in %s\n", dir, s.config)
 	}
@@ -170,6 +189,20 @@ func putInto(dir, file string, content []byte, force bool) error {
 		_ = os.Remove(dir) // it is empty, or somebody else needs it
 	}
 	return err
+}
+
+// putScript writes a flow's script beside the folder of the flows, in which
+// every file is a flow. One that is there is somebody's work: it is kept, and
+// that is no error. Without a script the file is "".
+func putScript(dir, name string, script []byte, force bool) (file string, kept bool, err error) {
+	if script == nil {
+		return "", false, nil
+	}
+	file = filepath.Join(dir, "..", name+".script.yaml")
+	if _, err := os.Stat(file); err == nil && !force {
+		return file, true, nil
+	}
+	return file, false, putFile(file, script, force)
 }
 
 // putFile writes a file whole or not at all; one that is there is replaced only

@@ -23,8 +23,9 @@ func (s *shell) labelsCommand() *cobra.Command {
 		Use: "sync [OWNER/REPO …]", Short: "Create, rename and update the pipeline's labels", Args: cobra.ArbitraryArgs,
 		Long: "sync creates the labels that are missing and corrects spelling, colour and\n" +
 			"description of the others, in the given repositories or in all of the\n" +
-			"configuration. It deletes nothing, and a second run changes nothing. After a label\n" +
-			"got another name in the configuration, --rename OLD=NEW renames it on GitHub.",
+			"configuration. It deletes nothing, and a second run changes nothing. After a\n" +
+			"label got another name in the configuration, --rename OLD=NEW renames it on\n" +
+			"GitHub.",
 		RunE: func(c *cobra.Command, args []string) error {
 			changes, err := s.labelChanges(c.Context(), args, renames, app.SyncLabels)
 			if err == nil && len(changes) == 0 && !s.json {

@@ -25,9 +25,9 @@ func (s *shell) mockworldCommand() *cobra.Command {
 		Use: "serve", Short: "Serve a fake GitHub and a scripted model on loopback", Args: cobra.NoArgs,
 		Long: "serve makes the world of a scenario (the demo's when none is named), prints the\n" +
 			"addresses and credentials that a bot needs, and plays the scenario's timeline.\n" +
-			"Start `pipelinebot serve` with them in another process. Without --webhook the bot\n" +
-			"has to poll. When the story has ended the world is judged and stays up until you\n" +
-			"stop it; what a scenario claims of the bot's own books is left out.",
+			"Start `pipelinebot serve` with them in another process. Without --webhook the\n" +
+			"bot has to poll. When the story has ended the world is judged and stays up until\n" +
+			"you stop it; what a scenario claims of the bot's own books is left out.",
 		RunE: func(c *cobra.Command, _ []string) error {
 			sc, err := s.worldOf(file)
 			if err != nil {

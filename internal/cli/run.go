@@ -27,13 +27,14 @@ func (s *shell) runCommand() *cobra.Command {
 	var f runFlags
 	c := &cobra.Command{
 		Use: "run OWNER/REPO#N", Short: "Start a phase or a flow for one issue and follow it", Args: cobra.ExactArgs(1),
-		Long: "run starts a phase as an operator, follows the issue and returns when the pipeline\n" +
-			"is through, waits for a person, or is halted. With a running `pipelinebot serve` on\n" +
-			"the same data the daemon does the work; otherwise this process does, for this\n" +
-			"issue alone. --flow runs a flow of your own in the place of its phase's. --shadow\n" +
-			"runs beside the real runs and writes nothing outside: no label, comment, branch or\n" +
-			"pull request; `runs parity` compares it afterwards.\n\n" +
-			"Exit codes: 0 done, 1 the pipeline said no, 2 usage, 3 waits for a person or halted.",
+		Long: "run starts a phase as an operator, follows the issue and returns when the\n" +
+			"pipeline is through, waits for a person, or is halted. With a running\n" +
+			"`pipelinebot serve` on the same data the daemon does the work; otherwise this\n" +
+			"process does, for this issue alone. --flow runs a flow of your own in the place\n" +
+			"of its phase's. --shadow runs beside the real runs and writes nothing outside:\n" +
+			"no label, comment, branch or pull request; `runs parity` compares it afterwards.\n\n" +
+			"Exit codes: 0 done, 1 the pipeline said no, 2 usage, 3 waits for a person or\n" +
+			"halted.",
 		RunE: func(c *cobra.Command, args []string) error {
 			ref, err := forge.ParseRef(args[0])
 			if err != nil {

@@ -73,11 +73,24 @@ func (s *shell) cut(format string, args ...any) {
 	fmt.Fprintf(s.Err, "pipelinebot: "+format+"\n", args...)
 }
 
+// ofStore is the configuration for what is kept of runs: without one nobody
+// knows where that is.
+func (s *shell) ofStore() (*config.Config, error) {
+	cfg, err := config.LoadWithoutSecrets(s.config)
+	if errors.Is(err, config.ErrNoFile) {
+		return nil, usage("this needs the store of the runs, and the configuration says where that is: %w", err)
+	}
+	if err != nil {
+		return nil, &exitError{ExitUsage, err}
+	}
+	return cfg, nil
+}
+
 // withReader opens the store to read; no credential is needed for that.
 func (s *shell) withReader(ctx context.Context, f func(app.Reader, *config.Config) error) error {
-	cfg, err := config.LoadWithoutSecrets(s.config)
+	cfg, err := s.ofStore()
 	if err != nil {
-		return &exitError{ExitUsage, err}
+		return err
 	}
 	r, err := app.OpenReader(ctx, cfg)
 	if err != nil {
@@ -90,9 +103,9 @@ func (s *shell) withReader(ctx context.Context, f func(app.Reader, *config.Confi
 // withDesk opens the store for an operator's command about a run; no
 // credential is needed for that, the daemon has them.
 func (s *shell) withDesk(ctx context.Context, id string, open func(context.Context, *config.Config) (*app.Desk, error), f func(*app.Desk, checkpoints.Run) error) error {
-	cfg, err := config.LoadWithoutSecrets(s.config)
+	cfg, err := s.ofStore()
 	if err != nil {
-		return &exitError{ExitUsage, err}
+		return err
 	}
 	d, err := open(ctx, cfg)
 	if err != nil {

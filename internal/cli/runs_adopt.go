@@ -23,11 +23,11 @@ func (s *flowShell) adoptCommand() *cobra.Command {
 	var a adoption
 	c := &cobra.Command{
 		Use: "adopt --from RUN --name NAME", Short: "Make a flow of your own of what a run did", Args: cobra.MaximumNArgs(1),
-		Long: "adopt writes what a run did into the flows folder, under a new name: a chain of the\n" +
-			"nodes that it completed, each once and in their order, as the run had frozen them.\n" +
-			"With --whole it writes the whole definition instead, with the ways not taken. Which\n" +
-			"run it comes from, and the versions of its actions, are noted in the file. RUN may\n" +
-			"stand without --from.",
+		Long: "adopt writes what a run did into the flows folder, under a new name: a chain of\n" +
+			"the nodes that it completed, each once and in their order, as the run had frozen\n" +
+			"them. With --whole it writes the whole definition instead, with the ways not\n" +
+			"taken. Which run it comes from, and the versions of its actions, are noted in\n" +
+			"the file. RUN may stand without --from.",
 		RunE: func(c *cobra.Command, args []string) error {
 			switch {
 			case len(args) == 1 && from == "":
@@ -75,5 +75,5 @@ func (s *flowShell) adopt(ctx context.Context, d *app.Desk, run checkpoints.Run,
 	if err != nil {
 		return said("%v", err)
 	}
-	return s.write(a.name, src, a.force)
+	return s.write(a.name, src, nil, a.force)
 }

@@ -23,10 +23,11 @@ func (s *shell) runsAuditCommand() *cobra.Command {
 	var limit int
 	c := &cobra.Command{
 		Use: "audit [RUN]", Short: "Say whether a run can be resumed, and what operators did", Args: cobra.MaximumNArgs(1),
-		Long: "Without RUN audit lists what operators asked for lately, with what came of it, and\n" +
-			"what was pruned. With RUN it compares what a run has frozen with this program and these flows: frozen,\n" +
-			"drifted, missing or corrupt; complete or partial; and what follows: resume, repair,\n" +
-			"rebuild or refuse. Nothing is changed.\n\n" +
+		Long: "Without RUN audit lists what operators asked for lately, with what came of it,\n" +
+			"and what was pruned. With RUN it compares what a run has frozen with this\n" +
+			"program and these flows: frozen, drifted, missing or corrupt; complete or\n" +
+			"partial; and what follows: resume, repair, rebuild or refuse. Nothing is\n" +
+			"changed.\n\n" +
 			"Exit codes: 0 it can be resumed as it is, 1 it cannot.",
 		RunE: func(c *cobra.Command, args []string) error {
 			if limit < 1 {
@@ -176,15 +177,15 @@ func (s *shell) runsPruneCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use: "prune", Short: "Delete old runs that are over", Args: cobra.NoArgs,
 		Long: "prune deletes runs that are over for longer than --older-than, with their nodes,\n" +
-			"branches, children and audit lines, but for the newest --keep. What runs have cost\n" +
-			"stays on record, and so do the definitions of flows.",
+			"branches, children and audit lines, but for the newest --keep. What runs have\n" +
+			"cost stays on record, and so do the definitions of flows.",
 		RunE: func(c *cobra.Command, _ []string) error {
 			if age < 0 || keep < 0 {
 				return usage("--older-than and --keep must not be below 0")
 			}
-			cfg, err := config.LoadWithoutSecrets(s.config)
+			cfg, err := s.ofStore()
 			if err != nil {
-				return &exitError{ExitUsage, err}
+				return err
 			}
 			d, err := app.OpenDesk(c.Context(), cfg)
 			if err != nil {
@@ -211,8 +212,9 @@ func (s *shell) runsPruneCommand() *cobra.Command {
 func (s *shell) runsParityCommand() *cobra.Command {
 	return &cobra.Command{
 		Use: "parity SHADOW REAL", Short: "Compare a shadow run with the real one", Args: cobra.ExactArgs(2),
-		Long: "parity says whether a shadow run took the decisions of the real one. What a shadow\n" +
-			"cannot know, since it writes nothing outside, is listed and no disagreement.\n\n" +
+		Long: "parity says whether a shadow run took the decisions of the real one. What a\n" +
+			"shadow cannot know, since it writes nothing outside, is listed and no\n" +
+			"disagreement.\n\n" +
 			"Exit codes: 0 they agree, 1 they do not.",
 		RunE: func(c *cobra.Command, args []string) error {
 			g, err := s.parity(c.Context(), args)

@@ -65,11 +65,12 @@ func (s *shell) runsResumeCommand() *cobra.Command {
 	var accept bool
 	c := &cobra.Command{
 		Use: "resume RUN", Short: "Lift the stop of a run's issue and go on", Args: cobra.ExactArgs(1),
-		Long: "resume lets a halted run go on behind its last completed node. A run that this\n" +
-			"program, or this configuration, would walk otherwise than it began is not resumed\n" +
-			"unless --accept-drift: then its frozen flow goes on with the actions of this\n" +
-			"program; see `runs audit`. With --from a run that is over begins again at that\n" +
-			"node, as a new run that is linked to it: `runs fork` without edits.",
+		Long: "resume lifts the stop of the run's issue, if there is one, and lets a halted run\n" +
+			"go on behind its last completed node. A run that this program, or this\n" +
+			"configuration, would walk otherwise than it began is not resumed unless\n" +
+			"--accept-drift: then its frozen flow goes on with the actions of this program;\n" +
+			"see `runs audit`. With --from a run that is over begins again at that node, as a\n" +
+			"new run that is linked to it: `runs fork` without edits.",
 		RunE: func(c *cobra.Command, args []string) error {
 			return s.withDesk(c.Context(), args[0], app.OpenDesk, func(d *app.Desk, run checkpoints.Run) error {
 				if from != "" {
@@ -200,8 +201,9 @@ func (s *shell) runsAnswerCommand(use string, yes bool) *cobra.Command {
 	}
 	c := &cobra.Command{
 		Use: use + " RUN", Short: short, Args: cobra.ExactArgs(1),
-		Long: short + ", as the operator of this machine, who always may. When RUN waits for a\n" +
-			"child of it that asks, the child is answered.",
+		Long: short + ",\n" +
+			"as the operator of this machine, who always may. When RUN waits for a child of\n" +
+			"it that asks, the child is answered.",
 		RunE: func(c *cobra.Command, args []string) error {
 			return s.withDesk(c.Context(), args[0], app.OpenDesk, func(d *app.Desk, run checkpoints.Run) error {
 				if err := stillOpen(run); err != nil {

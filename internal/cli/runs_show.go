@@ -19,9 +19,10 @@ func (s *shell) runsShowCommand() *cobra.Command {
 	var why bool
 	c := &cobra.Command{
 		Use: "show RUN", Short: "Show a run: its nodes, branches and children", Args: cobra.ExactArgs(1),
-		Long: "show prints a run with every completed node, finished branch and child run.\n" +
-			"With --why it also prints each guard that was looked at with its value, and why\n" +
-			"the nodes were skipped that it did not enter. RUN is an id, its beginning or its end.",
+		Long: "show prints a run with every completed node, finished branch and child run. With\n" +
+			"--why it also prints each guard that was looked at with its value, and why the\n" +
+			"nodes were skipped that it did not enter. RUN is an id, its beginning or its\n" +
+			"end.",
 		RunE: func(c *cobra.Command, args []string) error {
 			return s.withDesk(c.Context(), args[0], app.OpenAudit, func(d *app.Desk, run checkpoints.Run) error {
 				return s.showRun(c.Context(), d, run, why)

@@ -16,10 +16,10 @@ func (s *shell) serveCommand() *cobra.Command {
 	var moments string
 	c := &cobra.Command{
 		Use: "serve", Short: "Serve webhooks and poll until stopped", Args: cobra.NoArgs,
-		Long: "serve answers webhooks, polls, and works on runs until it gets SIGTERM or SIGINT;\n" +
-			"then nothing new begins and what is in flight stays resumable. A second signal\n" +
-			"ends the process at once. With --json the first line of standard output is the\n" +
-			"address once it listens; the log goes to standard error.",
+		Long: "serve answers webhooks, polls, and works on runs until it gets SIGTERM or\n" +
+			"SIGINT; then nothing new begins and what is in flight stays resumable. A second\n" +
+			"signal ends the process at once. With --json the first line of standard output\n" +
+			"is the address once it listens; the log goes to standard error.",
 		RunE: func(c *cobra.Command, _ []string) error {
 			cfg, err := s.load()
 			if err != nil {

@@ -17,12 +17,12 @@ import (
 // ErrNothing means that a run has completed nothing that could be adopted.
 var ErrNothing = errors.New("it has completed no node that could be adopted")
 
-var nameForm = regexp.MustCompile(`^[a-z][a-z0-9-]{0,63}$`)
+var nameForm = regexp.MustCompile(`^[a-z][a-z0-9_-]{0,63}$`)
 
 // CheckName refuses what cannot be the name of a flow.
 func CheckName(name string) error {
 	if !nameForm.MatchString(name) {
-		return fmt.Errorf("%q can't be the name of a flow: use small letters, digits and dashes, and begin with a letter", name)
+		return fmt.Errorf("%q can't be the name of a flow: use small letters, digits, _ and -, a letter first, at most 64", name)
 	}
 	return nil
 }

@@ -22,7 +22,8 @@ func registry(t testing.TB) *flows.Registry {
 }
 
 // Every template passes the loader, under its own name and under a phase's,
-// and every path that a script describes is walked.
+// and every path that a script describes is walked, that of the script which
+// comes with it too.
 //
 // Covers: AR33, AR35, HF21, NX12.
 func TestTemplates(t *testing.T) {
@@ -35,10 +36,15 @@ func TestTemplates(t *testing.T) {
 		t.Errorf("%d templates", len(all))
 	}
 	reg := registry(t)
+	own, err := filepath.Glob(filepath.Join("..", "..", "flows", "templates", "scripts", "*.yaml"))
+	if err != nil || len(own) != len(all) {
+		t.Fatalf("%d scripts come with the templates: %v", len(own), err)
+	}
 	files, err := filepath.Glob(filepath.Join("testdata", "scripts", "*.yaml"))
 	if err != nil {
 		t.Fatal(err)
 	}
+	files = append(files, own...)
 	used := map[string]bool{}
 	for _, tmpl := range all {
 		if tmpl.About == "" || strings.HasPrefix(tmpl.About, "#") {
