@@ -100,7 +100,11 @@ func (l *loader) checkDeadEnds(links []link, next ways, sink int, cyclic bool) {
 		switch {
 		case ends[i]:
 		case len(next[i]) == 0:
-			l.add(at(n.m.at, n.ID), "dead-end", "add an edge", "no edge leaves %s", n.ID)
+			hint := "add an edge"
+			if n.action.Ends != nil {
+				hint = "add an edge to " + l.flow.sink + ", also where the action ends the flow itself"
+			}
+			l.add(at(n.m.at, n.ID), "dead-end", hint, "no edge leaves %s", n.ID)
 			cyclic = true // the others follow from it
 		default:
 			lost = append(lost, n)

@@ -181,20 +181,31 @@ func (c *guardCheck) comparable(value, other ast.Node) {
 			c.bad("guard-type", hint, "state."+f.Key+" never has the value it is compared with")
 		}
 	case StringField:
-		c.match(isText, f)
+		c.match(isText, f, other)
 	case IntField:
-		c.match(!isText && !isBool, f)
+		c.match(!isText && !isBool, f, other)
 	case BoolField:
-		c.match(isBool, f)
+		c.match(isBool, f, other)
 	case ListField:
-		c.match(false, f)
+		c.match(false, f, other)
 	case ArtifactField, ObjectField: // refused by path
 	}
 }
 
-func (c *guardCheck) match(ok bool, f *Field) {
+// literalWord says what kind of literal stands in a guard.
+func literalWord(n ast.Node) string {
+	switch n.(type) {
+	case *ast.BoolNode:
+		return "a truth value"
+	case *ast.StringNode:
+		return "a text"
+	}
+	return "a number"
+}
+
+func (c *guardCheck) match(ok bool, f *Field, other ast.Node) {
 	if !ok {
-		c.bad("guard-type", "", "state."+f.Key+" is of type "+string(f.Type)+" and can't equal that")
+		c.bad("guard-type", "", "state."+f.Key+" is of type "+string(f.Type)+" and can't equal "+literalWord(other))
 	}
 }
 

@@ -55,12 +55,16 @@ type rawNode struct {
 	// maybe are the keys among Writes that even ok does not surely set.
 	maybe []string
 	child *Flow
+	// unfit says that a branch can't be one, or that a fanout has such.
+	unfit bool
 }
 
 type rawEdge struct {
 	Edge
 	m        mapping
 	priority int64
+	// meant are the outcomes that misspelt ones are near to.
+	meant []Outcome
 }
 
 func topKeys() []string {
@@ -233,6 +237,9 @@ func (l *loader) ends() {
 	case n != nil:
 	default:
 		l.wild = true
+		if l.top.misspelt("entry") {
+			break
+		}
 		if l.flow.entry == "" {
 			l.add(l.top.where("entry"), "no-entry", "add entry: "+ids[0], "the flow has no entry")
 		} else {
@@ -240,6 +247,8 @@ func (l *loader) ends() {
 		}
 	}
 	switch sink := l.ids[l.flow.sink]; {
+	case l.flow.sink == "" && l.top.misspelt("sink"):
+		l.wild = true
 	case l.flow.sink == "":
 		l.wild = true
 		l.add(l.top.where("sink"), "no-sink", "add sink: and a node of kind sink", "the flow has no sink")

@@ -8,6 +8,8 @@ import (
 	"strings"
 
 	"go.yaml.in/yaml/v3"
+
+	"github.com/pipelinebot/pipelinebot/internal/strictyaml"
 )
 
 func (l *loader) readEdges() {
@@ -36,8 +38,11 @@ func (l *loader) readEdges() {
 			for _, o := range m.texts("on") {
 				e.On = append(e.On, Outcome(o))
 			}
-			if len(m.items("on")) == 0 {
+			switch on := m.value("on"); {
+			case on.Kind == yaml.SequenceNode && len(on.Content) == 0:
 				m.bad("on", "must name at least one outcome")
+			case on.Kind == yaml.ScalarNode:
+				e.On = []Outcome{Outcome(on.Value)} // what was meant
 			}
 		}
 		if m.has("priority") {
@@ -97,7 +102,7 @@ func (l *loader) checkEdges() {
 		for _, end := range e.ends() {
 			if l.ids[end.id] == nil {
 				dangling = true
-				l.add(e.m.where(end.key), "dangling-edge", didYouMean(end.id, ids), "the edge names %s, which is no node", end.id)
+				l.add(e.m.where(end.key), "dangling-edge", l.meantNode(end, ids), "the edge names %s, which is no node", end.id)
 			}
 		}
 		if dangling {
@@ -112,6 +117,34 @@ func (l *loader) checkEdges() {
 	for _, n := range l.nodes {
 		l.checkTotal(n)
 	}
+}
+
+// meantNode is a hint for an edge that names no node: the id that is near, or
+// the one node that is renamed most likely, since no edge names it where this
+// one should.
+func (l *loader) meantNode(end edgeEnd, ids []string) string {
+	if hint := nearest(end.id, ids); hint != "" {
+		return hint
+	}
+	var bare []string
+	for _, n := range l.nodes {
+		named := n.Kind == Sink && end.key == "from" || n.Kind == Merge && end.key == "to" || n.ID == l.top.str("entry") && end.key == "to" || l.fanoutOf[n.ID] != nil
+		for _, e := range l.edges {
+			for _, other := range e.ends() {
+				named = named || other.key == end.key && other.id == n.ID
+			}
+		}
+		if !named {
+			bare = append(bare, n.ID)
+		}
+	}
+	if len(bare) != 1 {
+		return didYouMean(end.id, ids)
+	}
+	if end.key == "to" {
+		return "did you mean " + bare[0] + "? no edge leads there"
+	}
+	return "did you mean " + bare[0] + "? no edge leaves it"
 }
 
 func (l *loader) checkOutcomes(e *rawEdge, from *rawNode) {
@@ -129,12 +162,31 @@ func (l *loader) checkOutcomes(e *rawEdge, from *rawNode) {
 		if slices.Contains(has, o) {
 			continue
 		}
+		hint := didYouMean(string(o), words(has))
+		if near := nearestOutcome(string(o), words(has)); near != "" {
+			hint = "did you mean " + near + "?"
+			e.meant = append(e.meant, Outcome(near))
+		}
 		p := e.m.where("on")
 		if items := e.m.items("on"); i < len(items) {
 			p = at(items[i], from.ID)
 		}
-		l.add(p, "outcome-unknown", didYouMean(string(o), words(has)), "%s never ends with %s", from.ID, o)
+		l.add(p, "outcome-unknown", hint, "%s never ends with %s", from.ID, o)
 	}
+}
+
+// nearestOutcome is the outcome that is near to a word or begins like it, as
+// denied does like deny.
+func nearestOutcome(word string, known []string) string {
+	if near := strictyaml.Nearest(word, known); near != "" || len(word) < 3 {
+		return near
+	}
+	for _, k := range known {
+		if strings.HasPrefix(k, strings.ToLower(word[:3])) {
+			return k
+		}
+	}
+	return ""
 }
 
 func words(outcomes []Outcome) []string {
@@ -197,6 +249,9 @@ func (l *loader) checkTotal(n *rawNode) {
 	}
 	covered, seen := map[Outcome]bool{}, map[guarded]bool{}
 	for _, e := range leaving {
+		for _, o := range e.meant {
+			covered[o] = covered[o] || !e.m.has("when")
+		}
 		useless := len(e.On) > 0
 		for _, o := range e.On {
 			same := guarded{o, e.m.str("when")}

@@ -1,6 +1,7 @@
 package flows
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 )
@@ -19,6 +20,9 @@ func (l *loader) readFanout(n *rawNode) {
 	n.MaxParallel = int(m.positive("max_parallel"))
 	if !m.has("join") {
 		l.wild = true
+		if m.misspelt("join") {
+			return
+		}
 		l.add(m.where("join"), "fanout-no-merge", "add join: and a node of kind merge", "the fanout has no join")
 	}
 }
@@ -62,6 +66,9 @@ func (l *loader) findBranches() {
 			case l.fanoutOf[id] != nil:
 				l.wild = true
 				l.add(p, "branch-twice", "give each fanout its own nodes", "%s is a branch of %s already", id, l.fanoutOf[id].ID)
+			case l.writes(b):
+				l.wild, b.unfit, n.unfit = true, true, true
+				l.add(b.m.where("uses"), "fanout-writes", "use a subflow for work that writes", "the action %s is not registered as one that only reads, so it can't be a branch", b.Uses)
 			case b.Kind != Step && b.Kind != "":
 				l.wild = true
 				l.add(at(b.m.at, b.ID), "branch-kind", "use kind: step", "%s is of kind %s, and only steps can be branches of a fanout", id, b.Kind)
@@ -70,6 +77,12 @@ func (l *loader) findBranches() {
 			}
 		}
 	}
+}
+
+// writes tells that a step's action is known and can't be a branch.
+func (l *loader) writes(n *rawNode) bool {
+	a, known := l.reg.Get(n.Uses)
+	return known && n.Kind == Step && (!a.ReadOnly || a.Effects)
 }
 
 func (l *loader) steps() []string {
@@ -197,10 +210,6 @@ func (l *loader) checkFanouts() {
 			if b == nil || l.fanoutOf[id] != n {
 				continue
 			}
-			if b.known && (!b.action.ReadOnly || b.action.Effects) {
-				l.add(b.m.where("uses"), "fanout-writes", "use a subflow for work that writes", "the action %s is not registered as one that only reads, so it can't be a branch", b.Uses)
-				continue // what it writes matters only where it may stay
-			}
 			for _, key := range b.Writes {
 				if other := writer[key]; other != "" {
 					l.add(b.m.where("writes"), "branch-key-clash", "give each its own key", "the branches %s and %s both write %s", other, id, key)
@@ -231,6 +240,11 @@ func (l *loader) checkBranchReads(n *rawNode, writer map[string]string) {
 	}
 }
 
+// unfit tells that a branch was refused of the fanout that joins in a merge.
+func (l *loader) unfit(merge *rawNode) bool {
+	return slices.ContainsFunc(l.nodes, func(n *rawNode) bool { return n.Kind == Fanout && n.Join == merge.ID && n.unfit })
+}
+
 func (l *loader) checkMerge(n *rawNode) {
 	if n.Uses != "" {
 		l.checkAction(n)
@@ -242,8 +256,10 @@ func (l *loader) checkMerge(n *rawNode) {
 	switch f := l.flow.byKey[n.Report]; {
 	case f == nil:
 		l.add(p, "ref-unknown", didYouMean(n.Report, fieldKeys(l.flow.byKey)), "report names %s, which is no field of the state", n.Report)
-	case f.Type != ListField || f.Of != StringField || f.MaxItems < len(n.Of):
-		l.add(p, "take-mismatch", "{type: list, of: string, default: []}", "report needs a list of texts with a place for each branch, and state.%s is none", n.Report)
+	case f.Type != ListField || f.Of != StringField:
+		l.add(p, "take-mismatch", "{type: list, of: string, default: []}", "report needs a list of texts, and state.%s is of type %s", n.Report, f.typeName())
+	case f.MaxItems < len(n.Of) && !l.unfit(n):
+		l.add(p, "take-mismatch", fmt.Sprintf("max_items: %d", len(n.Of)), "report needs a place for each branch: max_items of state.%s is %d, and there are %d branches", n.Report, f.MaxItems, len(n.Of))
 	case slices.Contains(n.Writes, n.Report):
 		l.add(p, "branch-key-clash", "give it its own key", "report and the action %s both write %s", n.Uses, n.Report)
 	}

@@ -106,7 +106,7 @@ func (l *loader) checkAction(n *rawNode) {
 	if n.known && n.Cache != "" && (n.action.Effects || !n.action.ReadOnly) {
 		l.add(n.m.where("cache"), "cache-writes", "remove it", "the action %s may change more than the state, so its result can't be used again", n.Uses)
 	}
-	if n.Optional && l.fanoutOf[n.ID] == nil {
+	if n.Optional && l.fanoutOf[n.ID] == nil && !n.unfit {
 		n.m.bad("required", "can be false only for a branch of a fanout")
 	}
 	l.keys(n, "in", &n.In, n.action.Reads)
@@ -130,11 +130,14 @@ func (l *loader) checkWith(n *rawNode) {
 		var wrong *WithError
 		switch {
 		case errors.As(err, &wrong):
-			p := n.m.where("with")
-			if key := keyNamed(n.m.value("with"), wrong.Key); key != nil {
-				p = at(key, n.ID)
+			p, hint := n.m.where("with"), wrong.Hint
+			if in, i := keyNamed(n.m.value("with"), wrong.Key); in != nil {
+				p = at(in.Content[i], n.ID)
+				if comma(in, i) {
+					hint = putIntoQuotes
+				}
 			}
-			l.add(p, "bad-with", wrong.Hint, "%s %s", n.Uses, wrong.Msg)
+			l.add(p, "bad-with", hint, "%s %s", n.Uses, wrong.Msg)
 		case err != nil:
 			l.add(n.m.where("with"), "bad-with", "", "the action %s refuses with: %v", n.Uses, err)
 		}
@@ -185,7 +188,11 @@ func (l *loader) keys(n *rawNode, key string, have *[]string, action []string) {
 func (l *loader) readLoop(n *rawNode) {
 	n.m.need("back_to")
 	n.BackTo = n.m.str("back_to")
+	l.wild = l.wild || n.BackTo == "" // its circle would count as one without a loop
 	if !n.m.has("max") {
+		if n.m.misspelt("max") {
+			return
+		}
 		l.add(n.m.where("max"), "loop-without-max", "add max: 3", "the loop has no max")
 		return
 	}
@@ -200,7 +207,7 @@ func (l *loader) checkLoop(n *rawNode) {
 		l.add(n.m.where("back_to"), "ref-self", "", "the loop leads back to itself")
 	case l.ids[n.BackTo] == nil:
 		l.wild = true
-		l.add(n.m.where("back_to"), "ref-unknown", didYouMean(n.BackTo, slices.Sorted(maps.Keys(l.ids))), "back_to names %s, which is no node", n.BackTo)
+		l.add(n.m.where("back_to"), "ref-unknown", l.meantNode(edgeEnd{"to", n.BackTo}, slices.Sorted(maps.Keys(l.ids))), "back_to names %s, which is no node", n.BackTo)
 	default:
 		for _, e := range l.leaving[n.ID] {
 			if e.Takes(OK) && e.To != n.BackTo {

@@ -34,7 +34,7 @@ func (l *loader) readState() {
 			l.add(at(m.key(key), ""), "reserved-name", "choose another name", "the name %s is reserved", key)
 			continue
 		case !idForm.MatchString(key):
-			l.add(at(m.key(key), ""), "bad-name", "small letters, digits and _, at most 64, a letter first", "the state key %q is no name", key)
+			l.add(at(m.key(key), ""), "bad-name", idLetters, "the state key %q is no name", key)
 			continue
 		}
 		// A field that is refused stays known, so that what reads it is not

@@ -43,7 +43,7 @@ func (l *loader) readInline() {
 	in.at = m
 	for _, name := range m.order {
 		if !nameForm.MatchString(name) {
-			l.add(at(m.key(name), ""), "bad-name", "small letters, digits, _ and -, at most 64, a letter first", "the flow can't be called %q", short([]byte(name)))
+			l.add(at(m.key(name), ""), "bad-name", nameLetters, "the flow can't be called %q", short([]byte(name)))
 			in.done[name] = nil
 			continue
 		}

@@ -26,7 +26,7 @@ func (l *loader) readExpiry(n *rawNode, otherwise Outcome, what string) {
 			n.OnExpire = otherwise
 		}
 	}
-	if !m.has("expires") {
+	if !m.has("expires") && !m.misspelt("expires") {
 		l.add(m.where("expires"), what+"-without-expiry", "add expires: 72h", "the %s has no deadline", what)
 	}
 	n.Expires = m.duration("expires")

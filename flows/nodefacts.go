@@ -93,7 +93,7 @@ func (l *loader) stateMap() mapping { return mapping{reader: l.reader, at: l.top
 // the flow. A branch can't end a flow.
 func (l *loader) checkEnds(n *rawNode) {
 	result := l.flow.byKey[resultKey]
-	if result == nil || result.Type != EnumField || l.fanoutOf[n.ID] != nil {
+	if result == nil || result.Type != EnumField || l.fanoutOf[n.ID] != nil || n.unfit {
 		return
 	}
 	var ends []string
@@ -143,21 +143,22 @@ func childAt(n *yaml.Node, step string) *yaml.Node {
 	return nil
 }
 
-// keyNamed is the first key of a name within a value, at any depth.
-func keyNamed(n *yaml.Node, name string) *yaml.Node {
+// keyNamed is the mapping, and the place in it, of the first key of a name
+// within a value, at any depth; nil when there is none.
+func keyNamed(n *yaml.Node, name string) (in *yaml.Node, place int) {
 	if n == nil {
-		return nil
+		return nil, 0
 	}
 	for i, c := range n.Content {
 		if n.Kind == yaml.MappingNode && i%2 == 0 {
 			if c.Value == name {
-				return c
+				return n, i
 			}
 			continue
 		}
-		if found := keyNamed(c, name); found != nil {
-			return found
+		if found, at := keyNamed(c, name); found != nil {
+			return found, at
 		}
 	}
-	return nil
+	return nil, 0
 }

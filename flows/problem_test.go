@@ -43,7 +43,6 @@ finlly: []
 		"many.yaml:11:19: unknown-kind: node b: no kind is called gaet (did you mean gate?)",
 		"many.yaml:12:5: loop-without-max: node c: the loop has no max (add max: 3)",
 		"many.yaml:12:5: not-total: node c: c may end with ok and have nowhere to go (add an edge without when, as the last)",
-		"many.yaml:12:5: not-total: node c: c may end with exhausted and have nowhere to go (add an edge without when, as the last)",
 		"many.yaml:15:19: dangling-edge: node a: the edge names dnoe, which is no node (did you mean done?)",
 		"many.yaml:15:31: ref-unknown: node a: when: state has no field reslt (did you mean result?)",
 		"many.yaml:16:30: outcome-unknown: node c: c never ends with exhaustd (did you mean exhausted?)",

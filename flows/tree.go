@@ -5,10 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"regexp"
 	"slices"
-	"strconv"
-	"strings"
 
 	"go.yaml.in/yaml/v3"
 )
@@ -98,44 +95,6 @@ func firstDocument(src []byte) (root *yaml.Node, rest *yaml.Decoder, err error) 
 		return nil, nil, err
 	}
 	return doc.Content[0], rest, nil
-}
-
-var yamlLine = regexp.MustCompile(`line (\d+)`)
-
-func (r *reader) syntax(src []byte, err error) {
-	if line, column, ok := tabbed(src); ok {
-		r.add(place{line, column, ""}, "yaml-syntax", "indent with blanks", "a tab is in the indentation, which YAML does not allow")
-		return
-	}
-	p := place{1, 1, ""}
-	msg := strings.TrimPrefix(err.Error(), "yaml: ")
-	if m := yamlLine.FindStringSubmatch(msg); m != nil {
-		if n, err := strconv.Atoi(m[1]); err == nil && n > 0 {
-			p.line = n
-		}
-		msg = strings.TrimPrefix(msg, m[0]+": ")
-		// The library counts the lines of what its parser refuses from 0, and
-		// those of its scanner from 1.
-		for _, parsers := range []string{"node content", "',' or", "key", "'-' indicator", "<"} {
-			if strings.HasPrefix(msg, "did not find expected "+parsers) {
-				p.line++
-				break
-			}
-		}
-	}
-	r.add(p, "yaml-syntax", "look for a missing quote, within {…} and […] above all, and at the indentation", "%s", msg)
-}
-
-// tabbed finds the first tab in the indentation of a file that is no YAML.
-func tabbed(src []byte) (line, column int, ok bool) {
-	for text := range bytes.Lines(src) {
-		line++
-		indent := text[:len(text)-len(bytes.TrimLeft(text, " \t"))]
-		if i := bytes.IndexByte(indent, '\t'); i >= 0 && len(bytes.TrimSpace(text)) > 0 {
-			return line, i + 1, true
-		}
-	}
-	return 0, 0, false
 }
 
 // inspectFlow inspects a flow; those within it may be as deep as it may be.

@@ -12,12 +12,20 @@ import (
 	"time"
 
 	"go.yaml.in/yaml/v3"
+
+	"github.com/pipelinebot/pipelinebot/internal/strictyaml"
 )
 
 var (
 	// An id can stand in a guard, so it has no dash.
 	idForm   = regexp.MustCompile(`^[a-z][a-z0-9_]{0,63}$`)
 	nameForm = regexp.MustCompile(`^[a-z][a-z0-9_-]{0,63}$`)
+)
+
+// What both are made of, in words.
+const (
+	idLetters   = "small letters, digits and _, a letter first, at most 64"
+	nameLetters = "small letters, digits, _ and -, a letter first, at most 64"
 )
 
 // mapping is a YAML mapping whose keys are known to be unique.
@@ -27,6 +35,9 @@ type mapping struct {
 	id    string   // the flow node it belongs to
 	what  string   // for people, e.g. "the edge"
 	order []string // of its keys, where any may stand
+	// meant are the allowed keys that misspelt ones are near to: that they are
+	// absent needs no mention.
+	meant []string
 }
 
 // mapping reads n; allowed nil lets every key pass.
@@ -42,14 +53,37 @@ func (r *reader) mapping(n *yaml.Node, id, what string, allowed []string) (mappi
 			m.order = append(m.order, key.Value)
 		case !slices.Contains(allowed, key.Value):
 			hint := didYouMean(key.Value, allowed)
-			if key.Value == "idempotency" || key.Value == "effects" {
+			switch near := strictyaml.Nearest(key.Value, allowed); {
+			case key.Value == "idempotency" || key.Value == "effects":
 				hint = "leave it out: the engine gives every effect its key"
+			case comma(n, i):
+				hint = putIntoQuotes
+			case near != "":
+				m.meant = append(m.meant, near)
 			}
 			r.add(at(key, id), "unknown-key", hint, "%s has no key %s", what, key.Value)
 		}
 	}
 	return m, true
 }
+
+// putIntoQuotes is for a text that was cut in two.
+const putIntoQuotes = "a comma ends a text within {…}: put the text before it into quotes"
+
+// comma tells that a key of a mapping in braces is likely what stands after the
+// comma of a text without quotes: it has no value, and what is before it is a
+// text.
+func comma(n *yaml.Node, i int) bool {
+	if n.Style&yaml.FlowStyle == 0 || i == 0 || i+1 >= len(n.Content) {
+		return false
+	}
+	before, value := n.Content[i-1], n.Content[i+1]
+	return value.Kind == yaml.ScalarNode && value.Value == "" && value.ShortTag() == "!!null" &&
+		before.Kind == yaml.ScalarNode && before.Style&(yaml.DoubleQuotedStyle|yaml.SingleQuotedStyle) == 0
+}
+
+// misspelt tells that an absent key stands there under a name that is near.
+func (m mapping) misspelt(key string) bool { return slices.Contains(m.meant, key) }
 
 // find is the place of a key among the content. Mappings are small, so that
 // looking is cheaper than an index.
@@ -104,7 +138,7 @@ func (m mapping) bad(key, format string, args ...any) {
 
 func (m mapping) need(keys ...string) {
 	for _, key := range keys {
-		if !m.has(key) {
+		if !m.has(key) && !m.misspelt(key) {
 			m.add(m.where(key), "missing-field", "add "+key+":", "%s needs %s", m.what, key)
 		}
 	}
@@ -135,7 +169,11 @@ func isText(n *yaml.Node) bool {
 func (m mapping) name(key string, form *regexp.Regexp) string {
 	s := m.str(key)
 	if m.has(key) && isText(m.value(key)) && !form.MatchString(s) {
-		m.add(m.where(key), "bad-name", "small letters, digits and _, at most 64, a letter first", "%s %q of %s is no name", key, s, m.what)
+		letters := idLetters
+		if form == nameForm {
+			letters = nameLetters
+		}
+		m.add(m.where(key), "bad-name", letters, "%s %q of %s is no name", key, s, m.what)
 		return ""
 	}
 	return s
@@ -252,11 +290,15 @@ func (m mapping) items(key string) []*yaml.Node {
 	if n == nil {
 		return nil
 	}
-	if n.Kind != yaml.SequenceNode {
-		m.bad(key, "must be a list")
-		return nil
+	if n.Kind == yaml.SequenceNode {
+		return n.Content
 	}
-	return n.Content
+	hint := ""
+	if n.Kind == yaml.ScalarNode && n.Value != "" {
+		hint = "write [" + short([]byte(n.Value)) + "]"
+	}
+	m.add(m.where(key), "bad-value", hint, "%s of %s must be a list", key, m.what)
+	return nil
 }
 
 // texts reads a list of distinct texts.

@@ -63,7 +63,7 @@ func (f *propFlow) interpret(input map[string]int, parent *interpreter) *propEnd
 	in := &interpreter{
 		flow: f, parent: parent, visits: map[string]int{}, came: map[string]int{}, done: map[string]entered{}, joined: map[string]entered{},
 		pending: slices.Clone(f.early),
-		end: &propEnd{Calls: map[string]int{}, Entered: map[string]propState{}, Children: map[string]*propEnd{}, State: propDefaults()},
+		end:     &propEnd{Calls: map[string]int{}, Entered: map[string]propState{}, Children: map[string]*propEnd{}, State: propDefaults()},
 	}
 	for key, v := range input {
 		in.end.State[key] = v
