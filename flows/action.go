@@ -61,6 +61,10 @@ type Action struct {
 	// Effects says that it writes to the outside world, always through
 	// Call.Effects.
 	Effects bool
+	// Spends says that it asks the Meter for model or tool calls. What a run can
+	// use at most (WorstCase) counts only such actions; the budgets hold for
+	// every action, whatever it says here.
+	Spends bool
 	// Reads and Writes are the state keys it needs and may change; the loader
 	// checks them against the node's `in` and `writes`, and those against the
 	// flow's state. Nil means: whatever the node declares.

@@ -133,7 +133,7 @@ func newLoader(r *reader, o LoadOptions) *loader {
 		reader: r, opts: o, reg: o.Registry, ids: map[string]*rawNode{}, fanoutOf: map[string]*rawNode{}, specs: map[Kind]kindSpec{}, before: len(r.problems),
 		flow: &Flow{
 			byKey: map[string]*Field{}, byID: map[string]*Node{}, out: map[string][]*Edge{}, actions: map[string]string{},
-			children: map[string]*Flow{}, fanoutOf: map[string]string{},
+			children: map[string]*Flow{}, fanoutOf: map[string]string{}, spends: map[string]bool{},
 		},
 	}
 }
@@ -276,6 +276,7 @@ func (l *loader) finish() {
 		f.nodes = append(f.nodes, n.Node)
 		if n.known {
 			f.actions[n.Uses] = n.action.Version
+			f.spends[n.ID] = n.action.Spends
 		}
 		if n.child != nil {
 			f.children[n.Child] = n.child

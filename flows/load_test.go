@@ -26,12 +26,12 @@ func testRegistry(t testing.TB) *Registry {
 	}
 	reg := &Registry{}
 	if err := reg.Add(
-		Action{Name: "test.step", Version: "1", CheckWith: anything, Run: run},
+		Action{Name: "test.step", Version: "1", Spends: true, CheckWith: anything, Run: run},
 		Action{Name: "test.gate", Version: "1", Run: run, ReadOnly: true, Outcomes: []Outcome{Denied}},
 		Action{Name: "test.effect", Version: "1", Run: run, Effects: true},
 		Action{Name: "test.strict", Version: "2", Run: run, Reads: []string{"n"}, Writes: []string{"result"}, CheckWith: CheckWith[with]},
 		Action{Name: "test.save", Version: "1", Run: run},
-		Action{Name: "test.read", Version: "1", CheckWith: anything, Run: run, ReadOnly: true},
+		Action{Name: "test.read", Version: "1", Spends: true, CheckWith: anything, Run: run, ReadOnly: true},
 		Action{Name: "test.ends", Version: "1", Reads: []string{}, Writes: []string{"result"}, Run: run, Ends: Ends("closed")},
 		Action{Name: "test.sets", Version: "1", Reads: []string{}, Writes: []string{"result"}, Run: run, Sets: []string{"finished"}},
 		Action{Name: "test.typed", Version: "1", Writes: []string{}, Run: run, Types: map[string]FieldType{"n": StringField}},

@@ -41,7 +41,9 @@ type Flow struct {
 	depth    int
 
 	// fanoutOf is the fanout of a branch.
-	fanoutOf   map[string]string
+	fanoutOf map[string]string
+	// spends are the nodes whose action asks the meter.
+	spends     map[string]bool
 	byKey      map[string]*Field
 	byID       map[string]*Node
 	out        map[string][]*Edge

@@ -42,8 +42,8 @@ type ApartSpend struct {
 const defaultWall = time.Hour
 
 // WorstCase adds up what a run can use at most: each node's budget as often as
-// the loops let it be entered, bounded by the flow's limits. A gate uses
-// nothing but time, a command neither tokens nor money nor tool calls.
+// the loops let it be entered, bounded by the flow's limits. Only nodes whose
+// action spends use tokens, money and tool calls; gates and commands never do.
 func WorstCase(f *Flow) Spend {
 	visits := f.mostVisits()
 	var s Spend
@@ -78,7 +78,7 @@ func WorstCase(f *Flow) Spend {
 			wall = bound
 		}
 		s.Wall = time.Duration(plus(int64(s.Wall), by(int64(wall), times)))
-		if n.Kind == Gate || n.Kind == Command {
+		if n.Kind == Gate || n.Kind == Command || !f.spends[n.ID] {
 			continue
 		}
 		for _, amount := range []struct {

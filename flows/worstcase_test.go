@@ -77,6 +77,26 @@ func TestWorstCase(t *testing.T) {
 	}
 }
 
+// Nodes whose action never asks the meter use no tokens, and are not named for
+// having no budget of them.
+func TestWorstCaseNamesWhoSpends(t *testing.T) {
+	t.Parallel()
+	src := strings.NewReplacer("BUDGET", "retry: {max: 1}", "LIMITS", "", "{id: start, kind: step, uses: test.step", "{id: start, kind: step, uses: test.save").Replace(worstFlow)
+	got := WorstCase(mustLoad(t, src))
+	want := []string{
+		"no limit of tokens in the flow, and no budget of tokens in body",
+		"no limit of tool calls in the flow, and no budget of tool calls in body",
+		"no limit of money in the flow, and no budget of money in body",
+	}
+	if diff := cmp.Diff(want, got.Why); diff != "" {
+		t.Errorf("why (-want +got):\n%s", diff)
+	}
+	got = WorstCase(mustLoad(t, strings.Replace(src, "{id: body, kind: step, uses: test.step", "{id: body, kind: step, uses: test.save", 1)))
+	if got.Tokens != 0 || got.MicroUSD != 0 || got.ToolCalls != 0 || got.Why != nil || got.Wall == 0 {
+		t.Errorf("nobody spends: %+v", got)
+	}
+}
+
 // A child that is waited for counts for its parent, another one is told of.
 func TestWorstCaseOfChildren(t *testing.T) {
 	t.Parallel()

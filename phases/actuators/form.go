@@ -22,6 +22,9 @@ const (
 	Texts  FieldType = "list"
 )
 
+// FieldTypes are all types.
+func FieldTypes() []FieldType { return []FieldType{Text, Number, Truth, Texts} }
+
 // Field is one field of a Form.
 type Field struct {
 	Type FieldType
@@ -53,8 +56,8 @@ func (f Form) Check() error {
 		switch t := f[name].Type; {
 		case !fieldName.MatchString(name):
 			return fmt.Errorf("a field can't be called %q: use small letters, digits and _", name)
-		case !slices.Contains([]FieldType{Text, Number, Truth, Texts}, t):
-			return fmt.Errorf("field %s: no type is called %q; known are string, int, bool and list", name, t)
+		case !slices.Contains(FieldTypes(), t):
+			return fmt.Errorf("field %s: no type is called %q", name, t)
 		}
 	}
 	return nil

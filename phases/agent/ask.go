@@ -47,7 +47,7 @@ const (
 )
 
 var (
-	nameForm = regexp.MustCompile(`^[a-z][a-z0-9-]{0,31}$`)
+	nameForm = regexp.MustCompile(`^[a-z][a-z0-9_-]{0,31}$`)
 	keyForm  = regexp.MustCompile(`^[a-z][a-z0-9_]*$`)
 )
 
@@ -60,7 +60,7 @@ func (a ask) check() error {
 	case strings.Contains(a.Prompt, "{{"):
 		return errors.New("prompt has a template: name the state key under show, where its value is fenced as data")
 	case a.Name != "" && !nameForm.MatchString(a.Name):
-		return fmt.Errorf("name %q: use small letters, digits and dashes", a.Name)
+		return fmt.Errorf("name %q: use small letters, digits, _ and -, a letter first, at most 32", a.Name)
 	case a.MaxTurns < 0 || a.MaxTurns > maxTurns:
 		return fmt.Errorf("max_turns must be 1 to %d", maxTurns)
 	}

@@ -33,6 +33,15 @@ type outField struct {
 // the state gets a reference.
 const artifactType = "artifact"
 
+// outTypes are the types that an answer's field may have.
+func outTypes() []string {
+	types := []string{artifactType}
+	for _, t := range actuators.FieldTypes() {
+		types = append(types, string(t))
+	}
+	return types
+}
+
 // UnmarshalJSON implements json.Unmarshaler.
 func (f *outField) UnmarshalJSON(raw []byte) error {
 	if len(raw) > 0 && raw[0] == '"' {
@@ -64,9 +73,13 @@ func checkRead(raw json.RawMessage) error {
 	if len(w.Out) == 0 {
 		return errors.New("out is empty: name the state keys that the answer fills, e.g. out: {found: bool}")
 	}
-	for key, f := range w.Out {
+	for _, key := range slices.Sorted(maps.Keys(w.Out)) {
+		f := w.Out[key]
 		if f.Max < 0 {
 			return fmt.Errorf("out.%s: max can't be negative", key)
+		}
+		if !slices.Contains(outTypes(), f.Type) {
+			return &flows.WithError{Key: key, Msg: fmt.Sprintf("has no type %q for %s", f.Type, key), Hint: flows.Nearest(f.Type, outTypes())}
 		}
 	}
 	if err := w.form().Check(); err != nil {
@@ -81,7 +94,7 @@ func checkRead(raw json.RawMessage) error {
 // model that gives no answer fails the node, whose edges say what then.
 func (k kit) read() flows.Action {
 	return flows.Action{
-		Name: "agent.read", Version: "1", ReadOnly: true, CheckWith: checkRead,
+		Name: "agent.read", Version: "1", ReadOnly: true, Spends: true, CheckWith: checkRead,
 		CheckNode: readNode, Types: baseTypes(),
 		Run: func(ctx context.Context, c flows.Call) (flows.Result, error) {
 			with, err := flows.With[readWith](c.With)

@@ -86,7 +86,7 @@ func TestWith(t *testing.T) {
 		{"agent.read", `{"prompt":"x"}`, "out is empty"},
 		{"agent.read", `{"prompt":" ","out":{"a":"bool"}}`, "prompt is empty"},
 		{"agent.read", `{"prompt":"{{state.title}}","out":{"a":"bool"}}`, "under show"},
-		{"agent.read", `{"prompt":"x","out":{"a":"float"}}`, `no type is called "float"`},
+		{"agent.read", `{"prompt":"x","out":{"a":"float"}}`, `has no type "float" for a (known: artifact, string, int, bool, list)`},
 		{"agent.read", `{"prompt":"x","out":{"a":{"typ":"bool"}}}`, "takes no"},
 		{"agent.read", `{"prompt":"x","out":{"A-b":"bool"}}`, "can't be called"},
 		{"agent.read", `{"prompt":"x","out":{"a":{"type":"list","max":-1}}}`, "negative"},

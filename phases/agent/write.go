@@ -22,7 +22,7 @@ func checkWrite(raw json.RawMessage) error {
 // work_ref, diff_ref (tree.Summary) and report_ref (writer.Report).
 func (k kit) write() flows.Action {
 	return flows.Action{
-		Name: "agent.write", Version: "1", CheckWith: checkWrite,
+		Name: "agent.write", Version: "1", Spends: true, CheckWith: checkWrite,
 		Writes:    []string{"work_ref", "diff_ref", "report_ref", "result"},
 		CheckNode: writeNode, Types: baseTypes(),
 		Run: issue.Guard(func(ctx context.Context, c flows.Call) (flows.Result, error) {

@@ -23,7 +23,7 @@ import (
 // clears blocked and passed.
 func (p phase) code() flows.Action {
 	return flows.Action{
-		Name: "implement.code", Version: "1",
+		Name: "implement.code", Version: "1", Spends: true,
 		Reads: []string{"issue_ref", "plan_ref", "findings_ref", "work_base", "work_ref", "problems_ref",
 			"evidence_ref", "attempt", "blocked", "test_argv", "baseline_ref"},
 		Writes: []string{"work_ref", "diff_ref", "report_ref", "attempt", "blocked", "passed", "result"},

@@ -61,7 +61,7 @@ func (q Critique) problems() []string {
 // and plan_ref; it writes problems and problems_ref.
 func (p phase) critique() flows.Action {
 	return flows.Action{
-		Name: "plan.critique", Version: "1", ReadOnly: true,
+		Name: "plan.critique", Version: "1", ReadOnly: true, Spends: true,
 		Reads: []string{"issue_ref", "notes_ref", "plan_ref"}, Writes: []string{"problems", "problems_ref", "result"},
 		Run: issue.Guard(func(ctx context.Context, c flows.Call) (flows.Result, error) {
 			s, err := issue.Load(ctx, c)

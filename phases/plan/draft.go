@@ -18,7 +18,7 @@ import (
 // writes plan_ref (plandoc.Document), plan_hash and drafts.
 func (p phase) draft() flows.Action {
 	return flows.Action{
-		Name: "plan.draft", Version: "1", ReadOnly: true,
+		Name: "plan.draft", Version: "1", ReadOnly: true, Spends: true,
 		Reads:  []string{"issue_ref", "notes_ref", "base_sha", "plan_ref", "problems_ref", "drafts"},
 		Writes: []string{"plan_ref", "plan_hash", "drafts", "result"},
 		Run: issue.Guard(func(ctx context.Context, c flows.Call) (flows.Result, error) {

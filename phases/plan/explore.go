@@ -84,7 +84,7 @@ func (p phase) merged(ctx context.Context, ref forge.Ref) ([]int, error) {
 // and verdict_ref; it writes notes_ref (plandoc.Notes).
 func (p phase) explore() flows.Action {
 	return flows.Action{
-		Name: "plan.explore", Version: "1",
+		Name: "plan.explore", Version: "1", Spends: true,
 		Reads: []string{"issue_ref", "base_sha", "verdict_ref"}, Writes: []string{"notes_ref", "result"},
 		Run: issue.Guard(func(ctx context.Context, c flows.Call) (flows.Result, error) {
 			s, err := issue.Load(ctx, c)

@@ -22,7 +22,7 @@ const maxDiff = 120_000
 // writes its own findings under key.
 func (p phase) reviewer(name, prompt, system, key string) flows.Action {
 	return flows.Action{
-		Name: name, Version: "1",
+		Name: name, Version: "1", Spends: true,
 		Reads:  []string{"issue_ref", "plan_ref", "base_sha", "head_sha", "full_ref", "last_ref"},
 		Writes: []string{key, "result"},
 		Run: issue.Guard(func(ctx context.Context, c flows.Call) (flows.Result, error) {
@@ -105,7 +105,7 @@ func clipped(patch []byte) string {
 // dropped here: joining may not turn a no into a yes.
 func (p phase) synthesis() flows.Action {
 	return flows.Action{
-		Name: "review.synthesis", Version: "1", ReadOnly: true,
+		Name: "review.synthesis", Version: "1", ReadOnly: true, Spends: true,
 		Reads: []string{"plan_ref", "full_ref", "correctness_ref", "safety_ref"}, Writes: []string{"judged_ref", "result"},
 		Run: issue.Guard(func(ctx context.Context, c flows.Call) (flows.Result, error) {
 			d, err := plandoc.Load(ctx, c)

@@ -59,7 +59,7 @@ func (v Verdict) Check() error {
 // for a person: no verdict is never "ready".
 func (p phase) classify() flows.Action {
 	return flows.Action{
-		Name: "triage.classify", Version: "1", ReadOnly: true,
+		Name: "triage.classify", Version: "1", ReadOnly: true, Spends: true,
 		Reads: []string{"issue_ref"}, Writes: []string{"verdict_ref", "kind", "size", "risk", "result"},
 		Run: issue.Guard(func(ctx context.Context, c flows.Call) (flows.Result, error) {
 			s, err := issue.Load(ctx, c)
