@@ -31,8 +31,9 @@ func (s *shell) runCommand() *cobra.Command {
 			"pipeline is through, waits for a person, or is halted. With a running\n" +
 			"`pipelinebot serve` on the same data the daemon does the work; otherwise this\n" +
 			"process does, for this issue alone. --flow runs a flow of your own in the place\n" +
-			"of its phase's. --shadow runs beside the real runs and writes nothing outside:\n" +
-			"no label, comment, branch or pull request; `runs parity` compares it afterwards.\n\n" +
+			"of its phase's; a result that the phase does not know goes to a person. --shadow\n" +
+			"runs beside the real runs and writes nothing outside: no label, comment, branch\n" +
+			"or pull request; `runs parity` compares it afterwards.\n\n" +
 			"Exit codes: 0 done, 1 the pipeline said no, 2 usage, 3 waits for a person or\n" +
 			"halted.",
 		RunE: func(c *cobra.Command, args []string) error {

@@ -42,6 +42,14 @@ func ownActions() map[string]About {
 				{"list", "A field of the node's `in`, a list of texts with which the reason ends."},
 			},
 			Example: `{"result": "needs_human", "code": "too-large", "reason": "These files need a person:", "list": "files"}`,
+			InFlow:  "In a flow it is a gate that a guarded edge leads to. It sets the result itself. The edge that leaves it is only formal, since every node needs a way to the sink: it is never taken, what is taken is the edge that `stop: {to: done}` makes.",
+			Flow: `nodes:
+  - {id: too_large, kind: gate, uses: flow.end, in: [files], with: {result: needs_human, code: too-large, reason: "These files need a person:", list: files}}
+edges:
+  - {from: look, to: too_large, when: "len(state.files) > 40"}
+  - {from: look, to: done, set: {result: ok}}
+  - {from: too_large, to: done}
+`,
 		},
 		"gates.no_progress": {What: "Keeps the history of attempts and ends the flow with the result `no_progress` when the last one led nowhere: the same content, content of an earlier attempt, or nothing passes that failed before. Put it before the loop, so that it acts before the next attempt is paid for."},
 		"issue.read":        {What: "Takes a snapshot of the issue and its comments, each with its author's standing. Ends the flow with `closed` when the issue is closed."},
@@ -72,7 +80,7 @@ func ownActions() map[string]About {
 			What: "Looks whether the issue is open and settles the commit on which everything after it builds.",
 			With: []Key{{"branch", "What to build on; the default branch when absent."}}, Example: `{"branch": "release-2"}`,
 		},
-		"workspace.save": {What: "For `finally`: keeps unfinished work on a branch of its own, so that an ending loses nothing."},
+		"workspace.save": {What: "For `finally`: keeps unfinished work on a branch of its own, `pipelinebot/wip/…`, which the status comment names: after an error, a stop or a cancel, and when the flow ends with `needs_human` or `no_progress`. After every other result the work counts as published or not wanted, and is given up."},
 	}
 }
 

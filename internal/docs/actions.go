@@ -16,6 +16,9 @@ type About struct {
 	// JSON. Both are empty for actions that take none.
 	With    []Key
 	Example string
+	// Flow shows the action in a flow, as YAML with `nodes` and `edges`, where
+	// its place is not plain; InFlow says what to look at. Both may be empty.
+	Flow, InFlow string
 }
 
 // Key is one key of an action's `with`.
@@ -143,6 +146,9 @@ func action(b *strings.Builder, a flows.Action, about About) {
 		fmt.Fprintf(b, "| `%s` | %s |\n", k.Name, k.What)
 	}
 	fmt.Fprintf(b, "\n```json\n%s\n```\n", about.Example)
+	if about.Flow != "" {
+		fmt.Fprintf(b, "\n%s\n\n```yaml\n%s```\n", about.InFlow, about.Flow)
+	}
 }
 
 func keys(names []string) string {

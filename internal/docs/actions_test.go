@@ -13,6 +13,7 @@ import (
 
 	"github.com/pipelinebot/pipelinebot/flows"
 	"github.com/pipelinebot/pipelinebot/internal/docs"
+	"github.com/pipelinebot/pipelinebot/internal/flowscript"
 )
 
 var update = flag.Bool("update", false, "rewrite docs/actions.md")
@@ -79,5 +80,52 @@ func TestActionsPageBites(t *testing.T) {
 				t.Errorf("got %v, want %q", err, tt.want)
 			}
 		})
+	}
+}
+
+// What an action looks like in a flow is loaded and walked.
+func TestActionsInFlows(t *testing.T) {
+	t.Parallel()
+	const before = `apiVersion: flows/v1
+name: shown
+phase: implement
+entry: look
+sink: done
+state:
+  base_sha: {type: string, max_len: 64, default: ""}
+  files: {type: list, of: string, default: []}
+  result: {type: enum, values: [none, ok, closed, needs_human], default: none}
+stop: {to: done}
+`
+	const around = `
+  - {id: look, kind: step, uses: agent.read, with: {prompt: "Which files?", out: {files: list}}, in: [base_sha], writes: [files]}
+  - {id: done, kind: sink}
+`
+	scripts := map[string]string{
+		"flow.end": `{nodes: {
+  look: [{delta: {files: [` + strings.Repeat("a, ", 41) + `]}}],
+  too_large: [{delta: {result: needs_human}, stop: {code: too-large, reason: These files need a person.}}]},
+  expect: {result: needs_human, code: too-large, path: [look, too_large, done]}}`,
+	}
+	for name, about := range docs.Abouts() {
+		if (about.Flow != "") != (scripts[name] != "") {
+			t.Errorf("%s is shown in a flow or not, and its script says otherwise", name)
+		}
+		if about.Flow == "" {
+			continue
+		}
+		nodes, edges, _ := strings.Cut(about.Flow, "edges:\n")
+		flow, problems := flows.Load(name, []byte(before+strings.TrimSuffix(nodes, "\n")+around+"edges:\n"+edges), registry(t))
+		if err := problems.Err(); err != nil {
+			t.Errorf("%s: %v", name, err)
+			continue
+		}
+		script, err := flowscript.Load(name, []byte(scripts[name]))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if rep, err := flowscript.Run(t.Context(), flow, registry(t), script); err != nil || !rep.OK() {
+			t.Errorf("%s: %v\n%s", name, err, rep)
+		}
 	}
 }

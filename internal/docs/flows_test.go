@@ -2,6 +2,7 @@ package docs_test
 
 import (
 	"bytes"
+	stdcmp "cmp"
 	"encoding/json"
 	"errors"
 	"io"
@@ -22,6 +23,8 @@ import (
 	"github.com/pipelinebot/pipelinebot/internal/cli"
 	"github.com/pipelinebot/pipelinebot/internal/docs"
 	"github.com/pipelinebot/pipelinebot/internal/flowscript"
+	"github.com/pipelinebot/pipelinebot/labels"
+	"github.com/pipelinebot/pipelinebot/phases/delivery"
 )
 
 func read(t *testing.T, name string) string {
@@ -356,6 +359,103 @@ func TestGuideNamesEveryTemplate(t *testing.T) {
 	if diff := cmp.Diff(want, named); diff != "" {
 		t.Errorf("templates (-program +guide):\n%s", diff)
 	}
+}
+
+// What a result does to the issue is what the label machine says, for every
+// phase and also for words that no phase knows.
+func TestGuideSaysWhatResultsDo(t *testing.T) {
+	t.Parallel()
+	section := sectionOf(t, "What a result does to the issue")
+	rows := map[string]string{} // phase/result → the label afterwards
+	for _, m := range regexp.MustCompile("(?m)^\\| (`[a-z]+`|any) \\| (.+?) \\| (.+?) \\|$").FindAllStringSubmatch(section, -1) {
+		for _, result := range strings.Fields(strings.ReplaceAll(m[2], "any other", "other")) {
+			rows[strings.Trim(m[1], "`")+"/"+strings.Trim(result, "`")] = m[3]
+		}
+	}
+	names, told := labels.Default(), map[string]bool{}
+	say := func(tr labels.Transition) string {
+		switch {
+		case tr.To == nil:
+			return "none"
+		case tr.Next != "":
+			return "`" + tr.To(names) + "`, and the " + string(tr.Next) + " phase begins"
+		}
+		return "`" + tr.To(names) + "`"
+	}
+	other := rows["any/other"]
+	for _, tr := range labels.Transitions() {
+		key := stdcmp.Or(string(tr.Phase), "any") + "/" + tr.Result
+		row, is := rows[key]
+		told[key] = is
+		if !is {
+			row = other
+		}
+		if tr.Result == labels.Skipped || tr.Result == "cancelled" {
+			continue // no flow ends with that
+		}
+		if row != say(tr) {
+			t.Errorf("%s leads to %s, the guide says %q", key, say(tr), row)
+		}
+	}
+	for key := range rows {
+		if !told[key] && key != "any/other" {
+			t.Errorf("the guide has %s, which no phase knows", key)
+		}
+	}
+	for _, own := range []string{"ok", "changed", "declined"} {
+		if got := labels.After(labels.Implement, own); say(got) != other || got.Completes() {
+			t.Errorf("%s of an implement flow leads to %s", own, say(got))
+		}
+	}
+	for result, kept := range map[string]bool{"needs_human": true, "no_progress": true, "declined": false, "changed": false, "pr_opened": false} {
+		if got := delivery.WorthSaving(&flows.Ended{How: "sink", Result: result}); got != kept {
+			t.Errorf("work of a flow that ends with %s is saved: %t", result, got)
+		}
+	}
+	for _, how := range []string{"error", "halted", "cancelled"} {
+		if !delivery.WorthSaving(&flows.Ended{How: how}) {
+			t.Errorf("work of a flow that is %s is not saved", how)
+		}
+	}
+}
+
+// The mark that the program gives the edge of early ends is explained.
+func TestGuideExplainsTheStopEdge(t *testing.T) {
+	t.Parallel()
+	m := regexp.MustCompile(`(?m)^any node -> done  \[(.+)\]$`).FindStringSubmatch(flows.Layers(examples(t)["tidy-docs"]))
+	if m == nil {
+		t.Fatal("the layers show no such edge")
+	}
+	if !strings.Contains(sectionOf(t, "Top of the file"), "`"+m[1]+"`") {
+		t.Errorf("the guide does not explain %s", m[1])
+	}
+}
+
+// A required field is an input, whether it says so or not.
+func TestRequiredIsInput(t *testing.T) {
+	t.Parallel()
+	flow := examples(t)["tidy-docs"]
+	if f, ok := flow.Field("issue"); !ok || !f.Required || f.Input {
+		t.Fatal("the example has no required field that does not say input")
+	}
+	if _, err := flowscript.Run(t.Context(), flow, registry(t), flowscript.Script{
+		Input: map[string]any{"issue": 7}, Nodes: map[string][]flowscript.Line{
+			"issue": {{Delta: map[string]any{"result": "closed"}, Stop: &flowscript.StopLine{Code: "closed"}}},
+		},
+	}); err != nil {
+		t.Error(err)
+	}
+}
+
+func sectionOf(t *testing.T, title string) string {
+	t.Helper()
+	for _, s := range docs.Sections(read(t, "flows.md")) {
+		if s.Title == title {
+			return s.Text
+		}
+	}
+	t.Fatalf("there is no section %s", title)
+	return ""
 }
 
 // Links within docs/ lead somewhere.
