@@ -3,6 +3,8 @@ package flows
 import (
 	"fmt"
 	"html"
+	"math"
+	"slices"
 	"strings"
 )
 
@@ -56,8 +58,9 @@ func SVG(f *Flow, marks ...Marks) string {
 type drawing struct {
 	strings.Builder
 	*layout
-	flow  *Flow
-	marks Marks
+	flow   *Flow
+	marks  Marks
+	labels []labelled
 }
 
 // px writes a coordinate short and always the same way.
@@ -99,13 +102,7 @@ func (d *drawing) line(ln line) {
 	var path strings.Builder
 	end := point{to.x, d.tops[to.layer] - 1}
 	if from.layer >= to.layer {
-		lane := d.width - margin - float64(ln.lane)*laneGap
-		y, up := d.tops[from.layer]+boxHeight*0.65, d.tops[to.layer]+boxHeight*0.35
-		end = point{to.x + to.width/2 + 1, up}
-		fmt.Fprintf(&path, "M%s %s H%s Q%s %s %s %s V%s Q%s %s %s %s H%s", px(from.x+from.width/2), px(y), px(lane-8),
-			px(lane), px(y), px(lane), px(y-8), px(up+8), px(lane), px(up), px(lane-8), px(up), px(end.x+6))
-		fmt.Fprintf(d, `<path class="%s" d="%s"/>`+"\n", class, path.String())
-		fmt.Fprintf(d, `<path class="%s" d="M%s %s l8 -4.5 v9 z"/>`+"\n", tip, px(end.x), px(end.y))
+		d.back(ln, class, tip)
 		return
 	}
 	points := d.points(ln)
@@ -121,6 +118,47 @@ func (d *drawing) line(ln line) {
 	}
 	fmt.Fprintf(d, `<path class="%s" d="%s"/>`+"\n", class, path.String())
 	fmt.Fprintf(d, `<path class="%s" d="M%s %s l-4.5 -8 h9 z"/>`+"\n", tip, px(end.x), px(end.y))
+}
+
+// back draws a way back: out of its node to the right, up in its lane and into
+// the other node from the right. Where boxes stand to the right it goes round
+// them, below the one and above the other.
+func (d *drawing) back(ln line, class, tip string) {
+	from, to := ln.along[0], ln.along[len(ln.along)-1]
+	lane := d.width - margin - float64(ln.lane)*laneGap
+	var path strings.Builder
+	y := d.tops[from.layer] + boxHeight*0.65
+	if d.boxed(from) {
+		x := from.x + from.width/2 - 14
+		y = d.below(ln)
+		fmt.Fprintf(&path, "M%s %s V%s Q%s %s %s %s", px(x), px(d.tops[from.layer]+boxHeight), px(y-6), px(x), px(y), px(x+6), px(y))
+	} else {
+		fmt.Fprintf(&path, "M%s %s", px(from.x+from.width/2), px(y))
+	}
+	up, over := d.tops[to.layer]+boxHeight*0.35, d.boxed(to)
+	if over {
+		up = d.tops[to.layer] - 13 - float64(ln.lane%3)*3
+	}
+	fmt.Fprintf(&path, " H%s Q%s %s %s %s V%s Q%s %s %s %s", px(lane-8), px(lane), px(y), px(lane), px(y-8), px(up+8), px(lane), px(up), px(lane-8), px(up))
+	end, shape := point{to.x + to.width/2 + 1, up}, "l8 -4.5 v9 z"
+	if over {
+		end, shape = point{to.x + to.width/2 - 14, d.tops[to.layer] - 1}, "l-4.5 -8 h9 z"
+		fmt.Fprintf(&path, " H%s Q%s %s %s %s V%s", px(end.x+6), px(end.x), px(up), px(end.x), px(up+6), px(end.y-5))
+	} else {
+		fmt.Fprintf(&path, " H%s", px(end.x+6))
+	}
+	fmt.Fprintf(d, `<path class="%s" d="%s"/>`+"\n", class, path.String())
+	fmt.Fprintf(d, `<path class="%s" d="M%s %s %s"/>`+"\n", tip, px(end.x), px(end.y), shape)
+}
+
+// boxed tells that a box stands to the right of a spot in its layer.
+func (d *drawing) boxed(s *spot) bool {
+	return slices.ContainsFunc(d.layers[s.layer], func(other *spot) bool { return (other.node != nil || other.any) && other.x > s.x })
+}
+
+// below is the height at which a way back passes under its layer.
+func (d *drawing) below(ln line) float64 {
+	return d.tops[ln.along[0].layer] + boxHeight + 9 + float64(ln.lane%3)*3
 }
 
 // points are where a way bends: each layer that it passes has an upper and a
@@ -154,17 +192,52 @@ func (d *drawing) label(ln line) {
 	}
 	from, short := ln.along[0], clipText(ln.label)
 	width := float64(len([]rune(short)))*5.9 + 8
-	var x, y float64
+	var at point
 	if to := ln.along[len(ln.along)-1]; from.layer >= to.layer {
-		x, y = from.x+from.width/2+width/2+4, d.tops[from.layer]+boxHeight*0.65-9
+		at = point{from.x + from.width/2 + width/2 + 4, d.tops[from.layer] + boxHeight*0.65 - 9}
+		if d.boxed(from) {
+			at = point{from.x + from.width/2 + width/2, d.below(ln)}
+		}
+		at = d.free(width, []point{at})
 	} else {
 		points := d.points(ln)
-		y = (points[0].y+points[1].y)/2 + labelGap*(float64(ln.index)-float64(ln.of-1)/2)
-		x = along(points[0], points[1], y)
+		y := (points[0].y+points[1].y)/2 + labelGap*(float64(ln.index)-float64(ln.of-1)/2)
+		places := []point{{along(points[0], points[1], y), y}}
+		// As near to its own place as there is room, on its line.
+		for step := 4.0; step < points[1].y-points[0].y; step += 4 {
+			for _, y := range []float64{y - step, y + step} {
+				if y > points[0].y+18 && y < points[1].y-14 {
+					places = append(places, point{along(points[0], points[1], y), y})
+				}
+			}
+		}
+		at = d.free(width, places)
 	}
-	x = min(max(x, width/2+2), d.width-width/2-2)
+	x, y := at.x, at.y
 	fmt.Fprintf(d, `<g><title>%s</title><rect class="back" x="%s" y="%s" width="%s" height="15" rx="3"/><text class="label" x="%s" y="%s" text-anchor="middle">%s</text></g>`+"\n",
 		xmlText(ln.label), px(x-width/2), px(y-8), px(width), px(x), px(y+3.5), xmlText(short))
+}
+
+// free is the first of some places at which a label of a width covers no other,
+// or the first of all.
+func (d *drawing) free(width float64, places []point) point {
+	for i, p := range places {
+		places[i].x = min(max(p.x, width/2+2), d.width-width/2-2)
+	}
+	clear := slices.IndexFunc(places, func(p point) bool {
+		return !slices.ContainsFunc(d.labels, func(l labelled) bool {
+			return math.Abs(l.x-p.x) < (l.width+width)/2+2 && math.Abs(l.y-p.y) < labelGap-1
+		})
+	})
+	at := places[max(clear, 0)]
+	d.labels = append(d.labels, labelled{at, width})
+	return at
+}
+
+// labelled is where a label stands, by its middle.
+type labelled struct {
+	point
+	width float64
 }
 
 // along is where the curve between two points is at a height.
