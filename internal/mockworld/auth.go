@@ -53,6 +53,9 @@ func (w *World) authenticate(c *call) error {
 	if c.tok == nil || !w.alive(c.tok) {
 		return badCredentials()
 	}
+	if c.tok.app != nil && c.tok.app.suspendedBy != nil {
+		return suspended()
+	}
 	return nil
 }
 

@@ -78,8 +78,10 @@ func (w *World) serveHTTP(rw http.ResponseWriter, r *http.Request) {
 
 // serveCall takes a request through hook, faults, handling and hook.
 func (w *World) serveCall(rw http.ResponseWriter, c *call) {
-	rest := strings.HasPrefix(c.path, "/api/v3/")
-	c.path = strings.TrimPrefix(c.path, "/api/v3")
+	rest := c.path == "/api/v3" || strings.HasPrefix(c.path, "/api/v3/")
+	if c.path = strings.TrimPrefix(c.path, "/api/v3"); c.path == "" {
+		c.path = "/"
+	}
 	log, seq := w.begin(c, rest)
 	defer w.leave(c)
 	w.callHook(Before, log)
@@ -178,7 +180,10 @@ func (w *World) keepBody(seq int, c *call, out *reply) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	r := &w.requests[seq-1]
-	r.Accept, r.Response = c.r.Header.Get("Accept"), string(out.body)
+	r.Accept = c.r.Header.Get("Accept")
+	if c.r.Method != http.MethodHead {
+		r.Response = string(out.body)
+	}
 	if c.route != nil {
 		r.Route = c.route.pattern
 	}

@@ -64,7 +64,7 @@ func (w *World) gitAccess(c *call, full, service string) (*repository, *reply) {
 		out.set("WWW-Authenticate", `Basic realm="GitHub"`)
 		return out
 	}
-	if c.r.Header.Get("Authorization") != "" && (c.tok == nil || !w.alive(c.tok)) {
+	if c.r.Header.Get("Authorization") != "" && (c.tok == nil || !w.alive(c.tok) || c.tok.app != nil && c.tok.app.suspendedBy != nil) {
 		out := unauthorised()
 		out.body = []byte("Invalid username or token. Password authentication is not supported for Git operations.\n")
 		return nil, out

@@ -236,7 +236,7 @@ func (w *World) convert(i *issue, by *account) {
 	i.open, i.locked, i.converted = false, true, true
 	i.closedAt, i.closedBy = w.now(), by
 	w.bump(i)
-	w.emit(i.repo, "discussion", "created", by, nil)
+	w.emit(i.repo, "discussion", "created", by, obj{"discussion": w.discussionJSON(i)})
 	w.emitIssue(i, "closed", by, nil)
 }
 

@@ -2,6 +2,7 @@ package mockworld
 
 import (
 	"net/http"
+	"slices"
 	"strings"
 )
 
@@ -76,6 +77,9 @@ func (w *World) addReview(i *issue, by *account, sha, event, body string, commen
 
 // submitted tells the world of a review that is no longer pending.
 func (w *World) submitted(i *issue, rv *review, by *account) {
+	if k := slices.Index(i.pull.requested, by); k >= 0 {
+		i.pull.requested = slices.Delete(slices.Clone(i.pull.requested), k, k+1)
+	}
 	e := w.addEvent(i, "reviewed", by)
 	e.review, e.timelineOnly = rv, true
 	w.bump(i)
@@ -157,7 +161,7 @@ func (w *World) placeComment(d *diff, rv *review, c draftComment) (*lineComment,
 			return nil, unprocessable("Line could not be resolved")
 		}
 		return &lineComment{review: rv, author: rv.author, path: c.Path, line: c.Line, side: c.Side, position: pos,
-			hunk: f.hunks[c.Line], body: c.Body, sha: rv.sha, at: rv.at}, nil
+			hunk: f.hunks[c.Line], start: c.StartLine, body: c.Body, sha: rv.sha, at: rv.at, edited: rv.at}, nil
 	}
 	return nil, unprocessable("Path could not be resolved")
 }

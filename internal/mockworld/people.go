@@ -305,12 +305,9 @@ func (w *World) RenameRepo(repo, actor, name string) error {
 		if w.repos[key(full)] != nil {
 			return fmt.Errorf("%s exists", full)
 		}
-		delete(w.repos, key(r.full()))
-		w.moved[key(r.full())] = r
-		r.name = name
-		w.repos[key(full)] = r
-		delete(w.moved, key(full))
-		w.emit(r, "repository", "renamed", by, nil)
+		was := r.name
+		w.move(r, r.owner, name)
+		w.emit(r, "repository", "renamed", by, obj{"changes": obj{"repository": obj{"name": obj{"from": was}}}})
 		return nil
 	})
 }

@@ -196,6 +196,20 @@ func (w *World) fullIssueJSON(i *issue) obj {
 	return o
 }
 
+// discussionJSON is what an issue has become. The number stays; discussions
+// have no API beside GraphQL.
+func (w *World) discussionJSON(i *issue) obj {
+	r := i.repo
+	u := w.apiURL(r, fmt.Sprintf("/discussions/%d", i.number))
+	at := stamp(w.now())
+	return obj{"repository_url": w.apiURL(r, ""), "category": obj{"id": r.id + 1, "node_id": nodeID("DiscussionCategory", r.id+1), "repository_id": r.id,
+		"emoji": ":speech_balloon:", "name": "General", "description": "", "created_at": stamp(r.created), "updated_at": stamp(r.created), "slug": "general", "is_answerable": false},
+		"answer_html_url": nil, "answer_chosen_at": nil, "answer_chosen_by": nil, "html_url": w.html(fmt.Sprintf("/%s/discussions/%d", r.full(), i.number)),
+		"id": i.id, "node_id": nodeID("Discussion", i.id), "number": i.number, "title": i.title, "user": w.userJSON(i.author), "state": "open", "state_reason": nil,
+		"locked": false, "comments": len(i.comments), "created_at": at, "updated_at": at, "author_association": w.association(r, i.author),
+		"active_lock_reason": nil, "body": text(i.body), "reactions": reactions(u), "timeline_url": u + "/timeline", "labels": w.labelsJSON(r, i.labels)}
+}
+
 func state(i *issue) string {
 	if i.open {
 		return "open"

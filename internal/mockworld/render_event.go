@@ -25,6 +25,9 @@ func (w *World) eventJSON(i *issue, e *event, withIssue bool) obj {
 	if e.kind == "closed" {
 		o["state_reason"] = orNull(e.stateReason)
 	}
+	if e.reviewer != nil {
+		o["review_requester"], o["requested_reviewer"] = w.userJSON(e.actor), w.userJSON(e.reviewer)
+	}
 	if withIssue {
 		o["issue"] = w.issueJSON(i)
 	}

@@ -17,7 +17,7 @@ func (w *World) pullJSON(i *issue, mergeable *bool, full bool) obj {
 		"url": u, "id": p.id, "node_id": nodeID("PullRequest", p.id), "html_url": page, "diff_url": page + ".diff", "patch_url": page + ".patch",
 		"issue_url": issueURL, "number": i.number, "state": state(i), "locked": i.locked, "title": i.title, "user": w.userJSON(i.author),
 		"body": i.body, "created_at": stamp(i.created), "updated_at": stamp(i.updated), "closed_at": nil, "merged_at": stamp(p.mergedAt),
-		"merge_commit_sha": orNull(p.mergeSHA), "assignee": nil, "assignees": []any{}, "requested_reviewers": []any{}, "requested_teams": []any{},
+		"merge_commit_sha": orNull(p.mergeSHA), "assignee": nil, "assignees": []any{}, "requested_reviewers": w.usersJSON(p.requested), "requested_teams": []any{},
 		"labels": w.labelsJSON(r, i.labels), "milestone": nil, "draft": p.draft, "commits_url": u + "/commits",
 		"review_comments_url": u + "/comments", "review_comment_url": w.apiURL(r, "/pulls/comments{/number}"),
 		"comments_url": issueURL + "/comments", "statuses_url": w.apiURL(r, "/statuses/"+p.headSHA),
@@ -91,12 +91,19 @@ func (w *World) lineCommentJSON(i *issue, c *lineComment) obj {
 	u := w.apiURL(i.repo, fmt.Sprintf("/pulls/comments/%d", c.id))
 	pr := w.apiURL(i.repo, fmt.Sprintf("/pulls/%d", i.number))
 	page := w.html(fmt.Sprintf("/%s/pull/%d#discussion_r%d", i.repo.full(), i.number, c.id))
-	return obj{"url": u, "pull_request_review_id": c.review.id, "id": c.id, "node_id": nodeID("PullRequestReviewComment", c.id),
+	o := obj{"url": u, "pull_request_review_id": c.review.id, "id": c.id, "node_id": nodeID("PullRequestReviewComment", c.id),
 		"diff_hunk": c.hunk, "path": c.path, "position": c.position, "original_position": c.position, "commit_id": c.sha,
-		"original_commit_id": c.sha, "user": w.userJSON(c.author), "body": c.body, "created_at": stamp(c.at), "updated_at": stamp(c.at),
+		"original_commit_id": c.sha, "user": w.userJSON(c.author), "body": c.body, "created_at": stamp(c.at), "updated_at": stamp(c.edited),
 		"html_url": page, "pull_request_url": pr, "author_association": w.association(i.repo, c.author),
 		"_links": obj{"self": obj{"href": u}, "html": obj{"href": page}, "pull_request": obj{"href": pr}}, "reactions": reactions(u),
 		"start_line": nil, "original_start_line": nil, "start_side": nil, "line": c.line, "original_line": c.line, "side": c.side, "subject_type": "line"}
+	if c.start > 0 {
+		o["start_line"], o["original_start_line"], o["start_side"] = c.start, c.start, c.side
+	}
+	if c.replyTo != 0 {
+		o["in_reply_to_id"] = c.replyTo
+	}
+	return o
 }
 
 // fileJSON is a changed file; patch is missing for binary and big ones.

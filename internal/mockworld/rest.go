@@ -34,7 +34,7 @@ type route struct {
 // shortest run of segments that fits.
 func compileRoutes() []*route {
 	var all []*route
-	for _, group := range [][]*route{appRoutes(), repoRoutes(), issueRoutes(), commentRoutes(), labelRoutes(), pullRoutes(), reviewRoutes(), checkRoutes(), gitRoutes()} {
+	for _, group := range [][]*route{appRoutes(), repoRoutes(), issueRoutes(), commentRoutes(), labelRoutes(), pullRoutes(), reviewRoutes(), checkRoutes(), gitRoutes(), hookRoutes(), searchRoutes(), reviewerRoutes()} {
 		all = append(all, group...)
 	}
 	part := regexp.MustCompile(`\{(\w+)(\.\.\.)?\}`)
@@ -62,13 +62,16 @@ func compileRoutes() []*route {
 
 // match finds the route of a path.
 func (w *World) match(c *call) error {
-	other := false
+	other, method := false, c.r.Method
+	if method == http.MethodHead {
+		method = http.MethodGet // the server leaves the body out
+	}
 	for _, r := range w.routes {
 		m := r.re.FindStringSubmatch(c.path)
 		if m == nil {
 			continue
 		}
-		if r.method != c.r.Method {
+		if r.method != method {
 			other = true
 			continue
 		}

@@ -19,6 +19,11 @@ func appRoutes() []*route {
 		{method: "GET", pattern: "/app/installations", jwt: true, list: true, query: []string{"since", "outdated"}, handle: listInstallations},
 		{method: "GET", pattern: "/app/installations/{id}", jwt: true, handle: getInstallation},
 		{method: "POST", pattern: "/app/installations/{id}/access_tokens", jwt: true, body: []string{"repositories", "repository_ids", "permissions"}, handle: mintToken},
+		{method: "DELETE", pattern: "/app/installations/{id}", jwt: true, handle: uninstallSelf},
+		{method: "PUT", pattern: "/app/installations/{id}/suspended", jwt: true, handle: suspendSelf},
+		{method: "DELETE", pattern: "/app/installations/{id}/suspended", jwt: true, handle: unsuspendSelf},
+		{method: "GET", pattern: "/users/{login}/installation", jwt: true, handle: accountInstallation},
+		{method: "GET", pattern: "/orgs/{login}/installation", jwt: true, handle: accountInstallation},
 		{method: "GET", pattern: "/repos/{owner}/{repo}/installation", jwt: true, handle: repoInstallation},
 		{method: "GET", pattern: "/installation/repositories", list: true, handle: installationRepos},
 		{method: "DELETE", pattern: "/installation/token", handle: revokeSelf},
@@ -78,19 +83,13 @@ func getApp(w *World, c *call) (*reply, error) {
 		return nil, err
 	}
 	o := w.appJSON(a)
-	o["installations_count"] = 1
+	o["installations_count"] = min(a.install, 1)
 	return ok(o)
 }
 
 func (w *World) installationJSON(a *app) obj {
 	u := w.api(fmt.Sprintf("/app/installations/%d", a.install))
-	owner := w.account("mockworld", Organization)
-	for _, name := range sortedKeys(w.repos) {
-		if a.repos[w.repos[name].id] {
-			owner = w.repos[name].owner
-			break
-		}
-	}
+	owner := w.installedAt(a)
 	target := "User"
 	if owner.typ == Organization {
 		target = "Organization"
@@ -99,7 +98,22 @@ func (w *World) installationJSON(a *app) obj {
 		"html_url": w.html(fmt.Sprintf("/settings/installations/%d", a.install)), "app_id": a.id, "client_id": a.clientID, "target_id": owner.id, "target_type": target,
 		"permissions": a.perms, "events": []string{"issues", "issue_comment", "pull_request", "push"}, "created_at": stamp(a.created), "updated_at": stamp(a.created),
 		"single_file_name": nil, "has_multiple_single_files": false, "single_file_paths": []any{}, "app_slug": a.slug,
-		"repository_selection": "selected", "suspended_by": nil, "suspended_at": nil}
+		"repository_selection": "selected", "suspended_by": w.userJSON(a.suspendedBy), "suspended_at": w.suspendedAt(a)}
+}
+
+func (w *World) suspendedAt(a *app) any {
+	if a.suspendedBy == nil {
+		return nil
+	}
+	return stamp(a.suspendedAt)
+}
+
+// installedAt is the account that an app is installed at.
+func (w *World) installedAt(a *app) *account {
+	if list := w.installedOn(a); len(list) > 0 {
+		return list[0].owner
+	}
+	return w.account("mockworld", Organization)
 }
 
 func listInstallations(w *World, c *call) (*reply, error) {
@@ -107,8 +121,53 @@ func listInstallations(w *World, c *call) (*reply, error) {
 	if err != nil {
 		return nil, err
 	}
-	return all(c, []*app{a}, w.installationJSON)
+	list := []*app{a}
+	if a.install == 0 {
+		list = nil
+	}
+	return all(c, list, w.installationJSON)
 }
+
+func accountInstallation(w *World, c *call) (*reply, error) {
+	a, err := w.jwtApp(c)
+	if err != nil {
+		return nil, err
+	}
+	if a.install == 0 || key(w.installedAt(a).login) != key(c.vars["login"]) {
+		return nil, notFound()
+	}
+	return ok(w.installationJSON(a))
+}
+
+// suspendSelf and its kin are an app's own way to what SuspendApp does.
+func suspendSelf(w *World, c *call) (*reply, error) {
+	a, err := w.installation(c)
+	if err != nil {
+		return nil, err
+	}
+	w.suspend(a, a.account)
+	return noContent()
+}
+
+func unsuspendSelf(w *World, c *call) (*reply, error) {
+	a, err := w.installation(c)
+	if err != nil {
+		return nil, err
+	}
+	w.unsuspend(a, a.account)
+	return noContent()
+}
+
+func uninstallSelf(w *World, c *call) (*reply, error) {
+	a, err := w.installation(c)
+	if err != nil {
+		return nil, err
+	}
+	w.uninstall(a, a.account)
+	return noContent()
+}
+
+func suspended() *apiErr { return refuse(http.StatusForbidden, "This installation has been suspended") }
 
 // installation is the JWT's app when the path names its installation.
 func (w *World) installation(c *call) (*app, error) {
@@ -145,6 +204,9 @@ func mintToken(w *World, c *call) (*reply, error) {
 	a, err := w.installation(c)
 	if err != nil {
 		return nil, err
+	}
+	if a.suspendedBy != nil {
+		return nil, suspended()
 	}
 	var in struct {
 		Repositories  []string          `json:"repositories"`

@@ -3,7 +3,6 @@ package mockworld
 import (
 	"bytes"
 	"encoding/base64"
-	"fmt"
 	"net/http"
 	"net/url"
 	"path"
@@ -16,7 +15,6 @@ func repoRoutes() []*route {
 		{method: "GET", pattern: repoPath, handle: getRepo},
 		{method: "GET", pattern: repoPath + "/collaborators/{login}/permission", perm: "metadata", handle: permission},
 		{method: "GET", pattern: repoPath + "/collaborators/{login}", perm: "metadata", handle: isCollaborator},
-		{method: "GET", pattern: repoPath + "/hooks", list: true, perm: "repository_hooks", handle: listHooks},
 		{method: "GET", pattern: repoPath + "/contents/{path...}", perm: "contents", query: []string{"ref"}, handle: getContents},
 		{method: "GET", pattern: repoPath + "/contents/", perm: "contents", query: []string{"ref"}, handle: getContents},
 		{method: "GET", pattern: repoPath + "/readme", perm: "contents", query: []string{"ref"}, handle: getReadme},
@@ -63,38 +61,6 @@ func isCollaborator(w *World, c *call) (*reply, error) {
 		return nil, notFound()
 	}
 	return noContent()
-}
-
-func listHooks(w *World, c *call) (*reply, error) {
-	if c.tok == nil {
-		return nil, refuse(http.StatusUnauthorized, "Requires authentication")
-	}
-	if c.tok.app == nil && !w.atLeast(c.repo, c.by, RoleAdmin) {
-		return nil, notFound()
-	}
-	var list []*hookEntry
-	for _, h := range w.hooks {
-		if h.spec.AppID == 0 && h.spec.Repo != "" && w.repos[key(h.spec.Repo)] == c.repo {
-			list = append(list, h)
-		}
-	}
-	return all(c, list, func(h *hookEntry) obj {
-		u := w.apiURL(c.repo, fmt.Sprintf("/hooks/%d", h.id))
-		events := h.spec.Events
-		if events == nil {
-			events = []string{"*"}
-		}
-		last := obj{"code": nil, "status": "unused", "message": nil}
-		for _, d := range w.deliveries {
-			if d.HookID == h.id && d.Done {
-				last = obj{"code": d.Status, "status": "active", "message": "OK"}
-			}
-		}
-		return obj{"type": "Repository", "id": h.id, "name": "web", "active": true, "events": events,
-			"config":     obj{"content_type": "json", "insecure_ssl": "0", "url": h.spec.URL, "secret": "********"},
-			"updated_at": stamp(c.repo.created), "created_at": stamp(c.repo.created), "url": u, "test_url": u + "/test", "ping_url": u + "/pings",
-			"deliveries_url": u + "/deliveries", "last_response": last}
-	})
 }
 
 // maxContents is the size beyond which the contents API leaves the content

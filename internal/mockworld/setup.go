@@ -123,7 +123,15 @@ func (w *World) SetRole(repo, login string, role Role) error {
 	if err != nil {
 		return err
 	}
-	return w.setRole(r, login, role)
+	was := NoRole
+	if has, ok := r.roles[key(login)]; ok {
+		was = has
+	}
+	if err := w.setRole(r, login, role); err != nil {
+		return err
+	}
+	w.emitMember(r, w.account(login, User), was, role)
+	return nil
 }
 
 func (w *World) setRole(r *repository, login string, role Role) error {
@@ -285,6 +293,9 @@ func (w *World) SetAppPermissions(slug string, permissions map[string]string) er
 	for _, a := range w.apps {
 		if a.slug == slug {
 			a.perms = permissions
+			if a.install != 0 {
+				w.emitApp(a, "installation", "new_permissions_accepted", w.installedAt(a), nil)
+			}
 			return nil
 		}
 	}
@@ -321,12 +332,8 @@ func (w *World) newLabel(r *repository, l LabelSpec) (*label, error) {
 
 // AddHook adds a webhook, sends it a ping, and returns its id.
 func (w *World) AddHook(s HookSpec) (int64, error) {
-	u, err := url.Parse(s.URL)
-	if err != nil || (u.Scheme != "http" && u.Scheme != "https") {
-		return 0, fmt.Errorf("adding a hook to %q: want an http address", s.URL)
-	}
-	if ip := net.ParseIP(u.Hostname()); u.Hostname() != "localhost" && (ip == nil || !ip.IsLoopback()) {
-		return 0, fmt.Errorf("adding a hook to %q: only loopback addresses are called", s.URL)
+	if err := hookAddress(s.URL); err != nil {
+		return 0, fmt.Errorf("adding a hook to %q: %w", s.URL, err)
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -341,12 +348,29 @@ func (w *World) AddHook(s HookSpec) (int64, error) {
 	if s.AppID != 0 && w.appByID(s.AppID) == nil {
 		return 0, fmt.Errorf("adding a hook: app %d: no such app", s.AppID)
 	}
-	h := &hookEntry{id: next(&w.ids.other), spec: s, wake: make(chan struct{}, 1)}
+	h := w.startHook(s)
+	w.ping(h)
+	return h.id, nil
+}
+
+// hookAddress refuses what is not on this machine.
+func hookAddress(address string) error {
+	u, err := url.Parse(address)
+	if err != nil || (u.Scheme != "http" && u.Scheme != "https") {
+		return errors.New("want an http address")
+	}
+	if ip := net.ParseIP(u.Hostname()); u.Hostname() != "localhost" && (ip == nil || !ip.IsLoopback()) {
+		return errors.New("only loopback addresses are called")
+	}
+	return nil
+}
+
+func (w *World) startHook(s HookSpec) *hookEntry {
+	h := &hookEntry{id: next(&w.ids.other), spec: s, wake: make(chan struct{}, 1), created: w.now()}
 	w.hooks = append(w.hooks, h)
 	w.wg.Add(1)
 	go w.deliverLoop(h)
-	w.ping(h)
-	return h.id, nil
+	return h
 }
 
 func (w *World) appByID(id int64) *app {

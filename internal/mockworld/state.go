@@ -47,6 +47,7 @@ type event struct {
 	source       *issue   // cross-referenced
 	comment      *comment // commented
 	review       *review  // reviewed
+	reviewer     *account // review_requested
 	timelineOnly bool
 }
 
@@ -88,6 +89,7 @@ type pull struct {
 	mergeSHA     string
 	mergeChecked string // "base..head" for which mergeable has been asked once
 	reviews      []*review
+	requested    []*account // to review it
 	lineComments []*lineComment
 }
 
@@ -108,12 +110,15 @@ type lineComment struct {
 	author   *account
 	path     string
 	line     int
+	start    int // of several lines, else 0
 	side     string
 	position int
 	hunk     string
 	body     string
 	sha      string
 	at       time.Time
+	edited   time.Time
+	replyTo  int64
 }
 
 // checkRun is a check run of a commit.
@@ -146,6 +151,9 @@ type hookEntry struct {
 	queue []*delivery
 	wake  chan struct{}
 	late  *delivery // reordered: goes out after the next
+
+	created  time.Time
+	inactive bool
 }
 
 // repository is a repository.
@@ -202,6 +210,9 @@ type app struct {
 	install  int64
 	repos    map[int64]bool
 	created  time.Time
+
+	suspendedBy *account // nil: it is not
+	suspendedAt time.Time
 }
 
 // token is anything that a request may present as a bearer.

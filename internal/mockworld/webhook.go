@@ -73,10 +73,13 @@ func (w *World) orgJSON(a *account) obj {
 }
 
 func (w *World) wants(h *hookEntry, r *repository, event string) bool {
+	if h.inactive {
+		return false
+	}
 	if h.spec.Repo != "" && w.repos[key(h.spec.Repo)] != r && w.moved[key(h.spec.Repo)] != r {
 		return false
 	}
-	if a := w.appByID(h.spec.AppID); a != nil && !a.repos[r.id] {
+	if a := w.appByID(h.spec.AppID); a != nil && (!a.repos[r.id] || a.suspendedBy != nil) {
 		return false
 	}
 	return h.spec.Events == nil || oneOf(event, h.spec.Events...)
@@ -183,14 +186,19 @@ func (w *World) Redeliver(id int64) error {
 		if d.ID != id {
 			continue
 		}
-		again := &delivery{hook: d.hook, payload: d.payload, Delivery: d.Delivery}
-		again.ID, again.Redelivery, again.Done = next(&w.ids.other), true, false
-		again.Status, again.Response, again.Err = 0, "", ""
-		w.queue(again)
-		w.touch()
+		w.again(d)
 		return nil
 	}
 	return fmt.Errorf("redelivering %d: no such delivery", id)
+}
+
+// again queues a delivery once more.
+func (w *World) again(d *delivery) {
+	again := &delivery{hook: d.hook, payload: d.payload, Delivery: d.Delivery}
+	again.ID, again.Redelivery, again.Done = next(&w.ids.other), true, false
+	again.Status, again.Response, again.Err = 0, "", ""
+	w.queue(again)
+	w.touch()
 }
 
 // RedeliverTogether sends a delivery times more, all at the same moment.

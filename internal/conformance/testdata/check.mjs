@@ -81,6 +81,11 @@ correct('the actor of an event is null when the account is gone, in one issue\'s
   for (const [, v] of of) v.properties.actor.$ref = '#/components/schemas/nullable-simple-user'
   return of.length > 0
 })
+correct('the body of an issue that has none is null, found by a search or not', () => {
+  const body = rest.components.schemas['issue-search-result-item'].properties.body
+  if (body.nullable || !rest.components.schemas.issue.properties.body.nullable) return false
+  return (body.nullable = true)
+})
 const restSchema = compiler('rest', rest, true)
 const hookSchema = compiler('hooks', hooks, false)
 
