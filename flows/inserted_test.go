@@ -10,7 +10,7 @@ import (
 // A list that would make a message too long loses its last items and says how
 // many; one without items says so to people and nothing to programs.
 //
-// Covers: VK11, NX13.
+// Covers: NX13.
 func TestExpandMessage(t *testing.T) {
 	t.Parallel()
 	many := make([]string, 50)

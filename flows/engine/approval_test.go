@@ -84,7 +84,7 @@ func TestApproval(t *testing.T) {
 // Whoever is asked sees all of a long question, and of a list that is too long
 // how much is left out.
 //
-// Covers: VK5, VK11.
+// Covers: VK5.
 func TestApprovalAsksInFull(t *testing.T) {
 	t.Parallel()
 	items := make([]string, 600)
