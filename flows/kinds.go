@@ -44,7 +44,7 @@ func kindOf(k Kind) (kindSpec, bool) {
 		}, true
 	case Gate:
 		return kindSpec{
-			keys: []string{"uses", "with", "in", "writes", "timeout", "idle", "retry", "required"},
+			keys: []string{"uses", "with", "in", "writes", "timeout", "idle", "retry", "required", "cache"},
 			read: (*loader).readAction, check: (*loader).checkAction,
 			outcomes: func(n *rawNode) []Outcome { return append([]Outcome{OK, Failed, Timeout}, n.action.Outcomes...) },
 			total:    justOK,

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -79,6 +80,20 @@ func TestKindDefaults(t *testing.T) {
 	docs := goodFlow(t, "fanout").Lookup("docs")
 	if !docs.Optional || goodFlow(t, "fanout").FanoutOf("docs") != "explore" {
 		t.Errorf("branch %+v", docs)
+	}
+}
+
+// A gate may use its result again, as a step may; one that writes may not.
+func TestGateMayBeCached(t *testing.T) {
+	t.Parallel()
+	src := string(readFile(t, "testdata/flows/good/base.yaml"))
+	cached := strings.Replace(src, "kind: gate, uses: test.gate", "kind: gate, cache: run, uses: test.gate", 1)
+	if n := mustLoad(t, cached).Lookup("b"); n.Cache != "run" || n.Kind != Gate {
+		t.Errorf("node %+v", n)
+	}
+	_, problems := Load("x.yaml", []byte(strings.Replace(cached, "test.gate", "test.save", 1)), testRegistry(t))
+	if !slices.Contains(problems.Codes(), "cache-writes") {
+		t.Errorf("a gate that writes: %v", problems)
 	}
 }
 
