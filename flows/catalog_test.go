@@ -51,7 +51,7 @@ func TestCatalog(t *testing.T) {
 	if f, err := c.Get("alpha"); err != nil || f.Name() != "alpha" {
 		t.Errorf("alpha = %v, %v", f, err)
 	}
-	for name, says := range map[string]string{"beta": "unknown-action", "alhpa": "did you mean alpha?", "gamma": "in deep/flow.yml already"} {
+	for name, says := range map[string]string{"beta": "unknown-action", "alhpa": "did you mean alpha?", "gamma": "deep/flow.yml of the same folder is called gamma, too"} {
 		if _, err := c.Get(name); err == nil || !strings.Contains(err.Error(), says) {
 			t.Errorf("%s: error = %v, want one that says %q", name, err, says)
 		}
