@@ -86,7 +86,14 @@ func TestAsGitHubDescribes(t *testing.T) {
 	if err := out.Close(); err != nil {
 		t.Fatal(err)
 	}
-	v := check(t, dir, suite, played)
+	table := filepath.Join(t.TempDir(), "operations.jsonl")
+	var lines bytes.Buffer
+	enc := json.NewEncoder(&lines)
+	for _, o := range mockworld.Operations() {
+		must(t, enc.Encode(o))
+	}
+	must(t, os.WriteFile(table, lines.Bytes(), 0o600))
+	v := check(t, dir, suite, played, table)
 	t.Logf("%d answers to %d operations and statuses, %d webhooks of %d kinds, %d scenarios", v.Answers, len(v.Operations), v.Webhooks, len(v.Events), len(files))
 	for _, c := range v.Corrected {
 		t.Logf("corrected in the description: %s", c)

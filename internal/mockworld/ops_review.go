@@ -1,6 +1,7 @@
 package mockworld
 
 import (
+	"fmt"
 	"net/http"
 	"slices"
 	"strings"
@@ -30,7 +31,7 @@ func (w *World) addReview(i *issue, by *account, sha, event, body string, commen
 	}
 	state, ok := map[string]string{"": "PENDING", "APPROVE": "APPROVED", "REQUEST_CHANGES": "CHANGES_REQUESTED", "COMMENT": "COMMENTED"}[event]
 	if !ok {
-		return nil, invalid("PullRequestReview", "event", "invalid")
+		return nil, noSuchEvent()
 	}
 	if by == i.author && event == "APPROVE" {
 		return nil, unprocessable("Can not approve your own pull request")
@@ -38,7 +39,7 @@ func (w *World) addReview(i *issue, by *account, sha, event, body string, commen
 	if by == i.author && event == "REQUEST_CHANGES" {
 		return nil, unprocessable("Can not request changes on your own pull request")
 	}
-	if err := checkBody("PullRequestReview", body); err != nil {
+	if err := checkReviewText(body); err != nil {
 		return nil, err
 	}
 	if body == "" && (event == "REQUEST_CHANGES" || event == "COMMENT" && len(comments) == 0) {
@@ -105,6 +106,18 @@ func unprocessable(message string) *apiErr {
 	return &apiErr{status: http.StatusUnprocessableEntity, message: "Unprocessable Entity", errors: []any{message}}
 }
 
+func noSuchEvent() *apiErr {
+	return unprocessable("Variable $event of type PullRequestReviewEvent was provided invalid value")
+}
+
+// checkReviewText is checkBody where refusals are plain texts.
+func checkReviewText(body string) error {
+	if checkBody("", body) != nil {
+		return unprocessable(fmt.Sprintf("body is too long (maximum is %d characters)", maxBody))
+	}
+	return nil
+}
+
 // baseOf is the commit that the pull request is compared with.
 func (w *World) baseOf(i *issue) string {
 	if b := i.repo.refs["refs/heads/"+i.pull.base]; b != "" && !i.pull.merged {
@@ -128,9 +141,9 @@ func (w *World) inPull(i *issue, sha string) bool {
 // placeComment finds the line in the diff, or refuses as GitHub does.
 func (w *World) placeComment(d *diff, rv *review, c draftComment) (*lineComment, error) {
 	if strings.TrimSpace(c.Body) == "" {
-		return nil, invalid("PullRequestReviewComment", "body", "missing_field")
+		return nil, unprocessable("Body can't be blank")
 	}
-	if err := checkBody("PullRequestReviewComment", c.Body); err != nil {
+	if err := checkReviewText(c.Body); err != nil {
 		return nil, err
 	}
 	if c.Side == "" {

@@ -60,6 +60,30 @@ func compileRoutes() []*route {
 	return all
 }
 
+// Operation is an operation of the API that the world knows.
+type Operation struct {
+	Method string `json:"method"`
+	// Pattern has {x} for a segment and {x...} for several.
+	Pattern string `json:"pattern"`
+	// Query and Fields are the parameters and the body's fields that it takes.
+	Query  []string `json:"query,omitempty"`
+	Fields []string `json:"fields,omitempty"`
+}
+
+// Operations are all that any world knows, for a check against GitHub's
+// description.
+func Operations() []Operation {
+	var list []Operation
+	for _, r := range compileRoutes() {
+		o := Operation{Method: r.method, Pattern: r.pattern, Query: r.query, Fields: r.body}
+		if r.list {
+			o.Query = append([]string{"page", "per_page"}, r.query...)
+		}
+		list = append(list, o)
+	}
+	return list
+}
+
 // match finds the route of a path.
 func (w *World) match(c *call) error {
 	other, method := false, c.r.Method

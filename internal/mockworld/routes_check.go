@@ -6,10 +6,10 @@ import (
 )
 
 func checkRoutes() []*route {
-	fields := []string{"name", "head_sha", "details_url", "external_id", "status", "started_at", "conclusion", "completed_at", "output", "actions"}
+	fields := []string{"name", "details_url", "external_id", "status", "started_at", "conclusion", "completed_at", "output", "actions"}
 	const at = repoPath + "/commits/{ref...}"
 	return []*route{
-		{method: "POST", pattern: repoPath + "/check-runs", perm: "checks", body: fields, handle: createCheck},
+		{method: "POST", pattern: repoPath + "/check-runs", perm: "checks", body: append([]string{"head_sha"}, fields...), handle: createCheck},
 		{method: "GET", pattern: repoPath + "/check-runs/{id}", perm: "checks", handle: getCheck},
 		{method: "PATCH", pattern: repoPath + "/check-runs/{id}", perm: "checks", body: fields, handle: patchCheck},
 		{method: "GET", pattern: at + "/check-runs", list: true, perm: "checks", query: []string{"check_name", "status", "filter", "app_id"}, handle: listChecks},

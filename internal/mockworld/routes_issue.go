@@ -17,7 +17,7 @@ func issueRoutes() []*route {
 	const one = repoPath + "/issues/{number}"
 	return []*route{
 		{method: "GET", pattern: repoPath + "/issues", list: true, perm: "issues", handle: listIssues,
-			query: []string{"milestone", "state", "assignee", "creator", "mentioned", "labels", "sort", "direction", "since", "after", "before"}},
+			query: []string{"milestone", "state", "assignee", "creator", "mentioned", "labels", "sort", "direction", "since", "after"}},
 		{method: "POST", pattern: repoPath + "/issues", perm: "issues", body: []string{"title", "body", "labels", "assignee", "assignees", "milestone"}, handle: createIssue},
 		{method: "GET", pattern: one, handle: getIssue},
 		{method: "PATCH", pattern: one, body: []string{"title", "body", "state", "state_reason", "labels", "assignee", "assignees", "milestone"}, handle: patchIssue},
@@ -75,7 +75,7 @@ func getIssue(w *World, c *call) (*reply, error) {
 
 func listIssues(w *World, c *call) (*reply, error) {
 	q := c.query
-	for _, name := range []string{"milestone", "assignee", "mentioned", "before"} {
+	for _, name := range []string{"milestone", "assignee", "mentioned"} {
 		if q.Has(name) && q.Get(name) != "*" && q.Get(name) != "" {
 			return nil, w.violation(c, "query parameter %s=%q not known", name, q.Get(name))
 		}

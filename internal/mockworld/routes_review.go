@@ -87,6 +87,9 @@ func editReview(w *World, c *call) (*reply, error) {
 	if err != nil {
 		return nil, err
 	}
+	if c.body["body"] == nil {
+		return nil, unprocessable("body can't be blank")
+	}
 	body, err := c.bodyText("PullRequestReview")
 	if err != nil {
 		return nil, err
@@ -94,7 +97,7 @@ func editReview(w *World, c *call) (*reply, error) {
 	if rv.author != c.by {
 		return nil, refuse(http.StatusForbidden, "Must have admin rights to Repository.")
 	}
-	if err := checkBody("PullRequestReview", body); err != nil {
+	if err := checkReviewText(body); err != nil {
 		return nil, err
 	}
 	rv.body = body
@@ -133,7 +136,7 @@ func submitReview(w *World, c *call) (*reply, error) {
 	state := map[string]string{"APPROVE": "APPROVED", "REQUEST_CHANGES": "CHANGES_REQUESTED", "COMMENT": "COMMENTED"}[in.Event]
 	switch {
 	case state == "":
-		return nil, invalid("PullRequestReview", "event", "invalid")
+		return nil, noSuchEvent()
 	case rv.state != "PENDING":
 		return nil, unprocessable("Can not submit a review that is not pending")
 	case c.by == i.author && in.Event != "COMMENT":

@@ -155,6 +155,9 @@ func aboutThread(err error) error {
 	case "commit_id is not part of the pull request":
 		return invalidWhy("PullRequestReviewComment", "commit_id", "commit_id is not part of the pull request")
 	}
+	if why, plain := e.errors[0].(string); plain {
+		return invalidWhy("PullRequestReviewComment", "body", why)
+	}
 	return err
 }
 

@@ -36,6 +36,22 @@ func TestEveryRoute(t *testing.T) {
 	must(t, s.SetRole("acme/shop", "root", mockworld.RoleAdmin))
 	must(t, s.AddToken(mockworld.TokenSpec{Token: "tok-root", Login: "root"}))
 
+	// A review stays its author's until it is submitted.
+	reviews := fmt.Sprintf("/repos/acme/shop/pulls/%d/reviews", pr)
+	for _, submit := range []bool{true, false} {
+		pending := s.want(200, "POST", reviews, "tok-ann", map[string]any{"body": "Later.", "commit_id": head}).obj()
+		one := fmt.Sprintf("%s/%d", reviews, int64(pending["id"].(float64)))
+		s.want(404, "GET", one, app, nil)
+		if !submit {
+			s.want(200, "DELETE", one, "tok-ann", nil)
+			continue
+		}
+		s.want(422, "POST", one+"/events", "tok-ann", map[string]any{"event": "LATER"})
+		if got := s.want(200, "POST", one+"/events", "tok-ann", map[string]any{"event": "COMMENT", "body": "Now."}).obj(); got["state"] != "COMMENTED" {
+			t.Errorf("submitted: %v", got)
+		}
+	}
+
 	issue, pull := fmt.Sprintf("/repos/acme/shop/issues/%d", n), fmt.Sprintf("/repos/acme/shop/pulls/%d", pr)
 	type m = map[string]any
 	for _, c := range []struct {
@@ -99,6 +115,7 @@ func TestEveryRoute(t *testing.T) {
 		{200, "GET", fmt.Sprintf("%s/reviews/%d/comments", pull, review), app, nil},
 		{200, "PUT", fmt.Sprintf("%s/reviews/%d/dismissals", pull, review), app, m{"message": "done"}},
 		{200, "GET", pull + "/comments", app, nil},
+		{422, "DELETE", fmt.Sprintf("%s/reviews/%d", pull, review), "tok-ann", nil},
 		{201, "POST", "/repos/acme/shop/check-runs", app, m{"name": "pipeline", "head_sha": head, "status": "in_progress"}},
 		{200, "GET", fmt.Sprintf("/repos/acme/shop/check-runs/%d", run), app, nil},
 		{403, "PATCH", fmt.Sprintf("/repos/acme/shop/check-runs/%d", run), app, m{"status": "completed", "conclusion": "success"}},

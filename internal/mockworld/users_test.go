@@ -64,6 +64,11 @@ func TestRoutesOfUsersTools(t *testing.T) {
 	one := fmt.Sprintf("/repos/acme/shop/pulls/comments/%d", id)
 	s.want(422, "POST", pull+"/comments", "tok-rita", m{"body": "Why?", "commit_id": head, "path": "new.txt", "line": 30})
 	s.want(422, "POST", pull+"/comments", "tok-rita", m{"body": "Why?", "path": "new.txt", "line": 3})
+	s.want(422, "POST", pull+"/comments", "tok-rita", m{"body": "", "commit_id": head, "path": "new.txt", "line": 3})
+	s.want(422, "POST", pull+"/comments", "tok-rita", m{"body": "Why?", "commit_id": head, "path": "old.txt", "line": 3})
+	for _, review := range []m{{"event": "LATER"}, {"event": "COMMENT"}, {"event": "COMMENT", "body": strings.Repeat("x", 70_000)}, {"event": "APPROVE", "commit_id": strings.Repeat("0", 40)}} {
+		s.want(422, "POST", pull+"/reviews", "tok-rita", review)
+	}
 	answer := s.want(201, "POST", fmt.Sprintf("%s/comments/%d/replies", pull, id), "tok-ann", m{"body": "Because."}).obj()
 	s.want(201, "POST", pull+"/comments", "tok-ann", m{"body": "So.", "in_reply_to": answer["id"]})
 	if answer["in_reply_to_id"] != float64(id) {

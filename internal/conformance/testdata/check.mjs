@@ -3,7 +3,9 @@
 //
 //   node check.mjs exchanges.jsonl...
 //
-// A line is an answer (mockworld.Request) or a webhook (mockworld.Delivery).
+// A line is an answer (mockworld.Request), a webhook (mockworld.Delivery) or an
+// operation that the world knows (mockworld.Operation), which then must have
+// been seen.
 // It prints one JSON object: how much was seen of what, and every violation
 // once, with the number of times and the line of the first. Fields that GitHub describes nowhere are
 // violations too: a client that reads one would find nothing on GitHub.
@@ -203,6 +205,30 @@ function answer(r) {
   report(where, rest, pointer, restSchema, body)
 }
 
+// operation holds what the world takes against what GitHub takes.
+const known = []
+const undescribedInputs = new Map([
+  ['GET /repos/{owner}/{repo}/issues after', 'the Link header of each page names the next one by it'],
+  ['PATCH /repos/{owner}/{repo}/labels/{name} name', 'of the API before new_name; go-github still sends it'],
+])
+function operation(o) {
+  const where = `${o.method} ${o.pattern}`
+  known.push(where)
+  const path = paths.get(shape(o.pattern.replaceAll('...', '')))
+  const op = path && rest.paths[path][o.method.toLowerCase()]
+  if (!op) return complain(where, 'GitHub describes no such operation')
+  const query = [...(rest.paths[path].parameters ?? []), ...(op.parameters ?? [])].map(deref).filter((p) => p.in === 'query').map((p) => p.name)
+  for (const q of o.query ?? []) if (!query.includes(q) && !undescribedInputs.has(`${where} ${q}`)) complain(where, `takes the parameter ${q}, which GitHub does not describe`)
+  const fields = new Set()
+  const spread = (x) => {
+    x = deref(x)
+    Object.keys(x?.properties ?? {}).forEach((k) => fields.add(k))
+    for (const k of ['anyOf', 'oneOf', 'allOf']) x?.[k]?.forEach(spread)
+  }
+  Object.values(deref(op.requestBody)?.content ?? {}).forEach((c) => spread(c.schema))
+  for (const f of o.fields ?? []) if (!fields.has(f) && !undescribedInputs.has(`${where} ${f}`)) complain(where, `takes the field ${f}, which GitHub does not describe`)
+}
+
 function webhook(d) {
   const name = d.action ? `${d.event}/${d.action}` : d.event
   const key = webhooks.get(name)
@@ -220,7 +246,11 @@ for (const file of process.argv.slice(2)) {
     if (!text) continue
     const x = JSON.parse(text)
     if (x.guid) webhook(x)
+    else if (x.pattern) operation(x)
     else answer(x)
   }
 }
+line = 0
+const met = new Set(Object.keys(seen.operations).map((o) => o.replace(/ \d+$/, '')))
+for (const o of known) if (!met.has(o)) complain(o, 'was never called')
 console.log(JSON.stringify({ ...seen, corrected, violations: [...violations.values()] }))
