@@ -216,7 +216,12 @@ type Retry struct {
 }
 
 // Error implements error.
-func (r *Retry) Error() string { return r.Cause + ": " + r.Err.Error() }
+func (r *Retry) Error() string {
+	if r.Err == nil {
+		return r.Cause
+	}
+	return r.Cause + ": " + r.Err.Error()
+}
 
 // Unwrap returns the wrapped error.
 func (r *Retry) Unwrap() error { return r.Err }

@@ -244,6 +244,21 @@ func usd(micro int64) json.Number {
 // are not of the given versions, is ErrDrift; the flow is returned with it
 // where there is one.
 func Thaw(definition []byte, hash string, actions map[string]string, reg *Registry) (*Flow, error) {
+	f, err := ThawToday(definition, hash, reg)
+	if err != nil {
+		return nil, err
+	}
+	for _, name := range slices.Sorted(maps.Keys(f.actions)) {
+		if then, now := actions[name], f.actions[name]; then != now {
+			return f, fmt.Errorf("%w: action %s was of version %s and is of version %s now", ErrDrift, name, then, now)
+		}
+	}
+	return f, nil
+}
+
+// ThawToday is Thaw with the actions of this program, whatever versions the
+// flow was frozen with.
+func ThawToday(definition []byte, hash string, reg *Registry) (*Flow, error) {
 	sum := sha256.Sum256(definition)
 	if got := hex.EncodeToString(sum[:]); got != hash {
 		return nil, fmt.Errorf("%w: its sha256 is %s, not %s", ErrCorrupt, got, hash)
@@ -254,11 +269,6 @@ func Thaw(definition []byte, hash string, actions map[string]string, reg *Regist
 	}
 	if err := f.keep(definition); err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrCorrupt, err)
-	}
-	for _, name := range slices.Sorted(maps.Keys(f.actions)) {
-		if then, now := actions[name], f.actions[name]; then != now {
-			return f, fmt.Errorf("%w: action %s was of version %s and is of version %s now", ErrDrift, name, then, now)
-		}
 	}
 	return f, nil
 }

@@ -1,6 +1,7 @@
 package flows
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -71,11 +72,14 @@ func (s State) MarshalJSON() ([]byte, error) {
 		if err != nil {
 			return nil, fmt.Errorf("encoding state key %s: %w", p.Key, err)
 		}
-		value, err := json.Marshal(p.Value)
-		if err != nil {
+		// As it was checked: to escape it anew would make it larger.
+		value := bytes.NewBuffer(append(append(out, key...), ':'))
+		if p.Value == nil {
+			value.WriteString("null")
+		} else if err := json.Compact(value, p.Value); err != nil {
 			return nil, fmt.Errorf("encoding state key %s: %w", p.Key, err)
 		}
-		out = append(append(append(out, key...), ':'), value...)
+		out = value.Bytes()
 	}
 	return append(out, '}'), nil
 }

@@ -45,7 +45,7 @@ func Held(path string) (by string, held bool, err error) {
 	if real, err := filepath.EvalSymlinks(path); err == nil {
 		path = real
 	}
-	f, err := os.Open(path + lockSuffix)
+	f, err := openLock(path+lockSuffix, os.O_RDONLY)
 	if errors.Is(err, fs.ErrNotExist) {
 		return "", false, nil
 	}
@@ -66,10 +66,23 @@ func Held(path string) (by string, held bool, err error) {
 // lockSuffix makes the name of the lock's file of the database's.
 const lockSuffix = ".lock"
 
+// openLock opens the lock's file. Whatever else lies in its place is refused:
+// opening a pipe waits for its other end.
+func openLock(path string, flags int) (*os.File, error) {
+	info, err := os.Stat(path)
+	switch {
+	case err == nil && !info.Mode().IsRegular():
+		return nil, fmt.Errorf("%s is no regular file; remove it", path)
+	case err != nil && !errors.Is(err, fs.ErrNotExist):
+		return nil, err
+	}
+	return os.OpenFile(path, flags, 0o600)
+}
+
 // takeLock fails with ErrInUse, naming the holder, when another process, or
 // another store of this one, has the lock.
 func takeLock(path, owner string, now time.Time) (*fileLock, error) {
-	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
+	f, err := openLock(path, os.O_RDWR|os.O_CREATE)
 	if err != nil {
 		return nil, err
 	}

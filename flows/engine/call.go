@@ -118,6 +118,9 @@ func (c *call) guarded(got *returned) {
 		Run: c.w.about, Node: c.node.ID, Visit: c.visit, Attempt: c.attempt, Key: c.key, In: c.in, Sees: c.node.In, With: c.with,
 		Meter: &c.meter, Artifacts: c.w.e.Artifacts, Effects: effects{c}, Beat: beat, Log: &c.logger, Ended: c.last,
 	})
+	if got.err != nil {
+		_ = got.err.Error() // one that can't be told is a panic of the action, not of the walk
+	}
 }
 
 func (c *call) close() {

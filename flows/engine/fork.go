@@ -33,12 +33,9 @@ func (e *Engine) Fork(ctx context.Context, source checkpoints.Run, node string, 
 
 func (e *Engine) fork(ctx context.Context, source checkpoints.Run, node string, edits map[string]json.RawMessage) (checkpoints.StartReq, error) {
 	var none checkpoints.StartReq
-	if got := hashOf(source.Definition); got != source.DefinitionHash {
-		return none, fmt.Errorf("%w: its sha256 is %s, not %s", flows.ErrCorrupt, got, source.DefinitionHash)
-	}
-	f, problems := flows.Load("definition", source.Definition, e.Registry)
-	if err := problems.Err(); err != nil {
-		return none, fmt.Errorf("%w: %w", flows.ErrDrift, err)
+	f, err := flows.ThawToday(source.Definition, source.DefinitionHash, e.Registry)
+	if err != nil {
+		return none, err
 	}
 	if err := forkable(f, node); err != nil {
 		return none, err

@@ -35,7 +35,7 @@ func (e *Engine) TraceEffects(ctx context.Context, run checkpoints.Run) ([]Trace
 			return nil, err
 		}
 	}
-	if f, problems := flows.Load("definition", run.Definition, e.Registry); problems.Err() == nil {
+	if f, err := flows.ThawToday(run.Definition, run.DefinitionHash, e.Registry); err == nil {
 		for _, name := range f.Finally() {
 			if all, err = e.traceVisit(ctx, all, &run, "finally/"+name, finallyKey(run.ID, name)); err != nil {
 				return nil, err

@@ -41,8 +41,14 @@ func newValues(f *flows.Flow, s flows.State) *values {
 	return v
 }
 
-// pair is the bytes that a key needs, its comma included.
-func pair(key string, raw json.RawMessage) int { return len(key) + len(raw) + 4 }
+// pair is the bytes that a key needs, its comma included. A planned end is the
+// engine's own and always fits.
+func pair(key string, raw json.RawMessage) int {
+	if key == flows.StopKey {
+		return 0
+	}
+	return len(key) + len(raw) + 4
+}
 
 // view is the state as guards see it. It must not outlive the next change.
 func (v *values) view() flows.State { return flows.SortedState(v.pairs) }
@@ -206,7 +212,12 @@ func (v *values) encode(key string, value any) (json.RawMessage, error) {
 	return v.buf[from:len(v.buf):len(v.buf)], nil
 }
 
-func encodeSlowly(key string, value any) (json.RawMessage, error) {
+func encodeSlowly(key string, value any) (_ json.RawMessage, err error) {
+	defer func() {
+		if p := recover(); p != nil { // by the value's own encoder
+			err = invalid(key, "can't be kept as JSON: panic: %v", p)
+		}
+	}()
 	encoded, err := flows.Delta{key: value}.Encode()
 	if err != nil {
 		return nil, err

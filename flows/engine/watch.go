@@ -222,9 +222,14 @@ type relieved struct{}
 
 // walk steps until the walk is over.
 func (k *watch) walk(ctx context.Context, first func(context.Context) *walked) {
+	finished := false
 	defer func() {
 		switch p := recover().(type) {
-		case nil, relieved:
+		case nil:
+			if !finished {
+				k.over <- ended(k.w.over(Outcome{}), fmt.Errorf("walking run %s: a hook or a value has ended the goroutine", k.w.run.ID))
+			}
+		case relieved:
 		default:
 			// The engine's own mistake: the run stays as it is stored.
 			k.w.log.ErrorContext(ctx, "the walk panicked", "panic", fmt.Sprint(p), "stack", string(debug.Stack()))
@@ -235,6 +240,7 @@ func (k *watch) walk(ctx context.Context, first func(context.Context) *walked) {
 	for end == nil {
 		end = k.w.step(ctx)
 	}
+	finished = true
 	k.over <- end
 }
 
@@ -249,6 +255,7 @@ func (k *watch) deserted(c *call) {
 		k.back <- struct{}{}
 		k.relieve(c, got)
 	}
+	panic(relieved{})
 }
 
 // walkOn goes on after a call of the node at work that did not return.
