@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"sync"
 	"testing"
 	"time"
 
@@ -118,4 +119,18 @@ func TestIdlePollingOfAHundredRepositoriesIsFree(t *testing.T) {
 	t.Logf("quiet rounds: %.1f requests on average (2 feeds a repository, and %d lists of a twentieth of them), %d to %d; 0 of the primary quota",
 		average, len(names), fewest, most)
 	t.Logf("points a minute: %.0f at an interval of 30 s, %d at the peak, of 900", average*2, peak)
+}
+
+// stepped is a clock whose sleepers are woken at once, by moving it on.
+type stepped struct {
+	*clock.Fake
+	mu sync.Mutex
+}
+
+func (s *stepped) NewTimer(d time.Duration) clock.Timer {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	timer := s.Fake.NewTimer(d)
+	s.Fake.Advance(d)
+	return timer
 }

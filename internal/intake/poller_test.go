@@ -487,32 +487,17 @@ func TestRunPollsAtOnceThenEveryInterval(t *testing.T) {
 	}
 }
 
-// stepped is a clock whose sleepers are woken at once, by moving it on.
-type stepped struct {
-	*clock.Fake
-	mu sync.Mutex
-}
-
-func (s *stepped) NewTimer(d time.Duration) clock.Timer {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	timer := s.Fake.NewTimer(d)
-	s.Fake.Advance(d)
-	return timer
-}
-
 // counted is a source that notes when it is read, by repository.
 type counted struct {
 	intake.Source
-	clock clock.Clock
-	mu    sync.Mutex
-	at    map[string][]time.Time
+	mu sync.Mutex
+	at map[string][]time.Time
 }
 
 func (c *counted) note(r forge.Repo) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.at[r.Owner] = append(c.at[r.Owner], c.clock.Now())
+	c.at[r.Owner] = append(c.at[r.Owner], time.Now())
 }
 
 func (c *counted) RecentEvents(ctx context.Context, r forge.Repo) (forge.Recent[forge.RepoEvent], error) {
@@ -534,28 +519,29 @@ func (c *counted) IssuesByLabel(ctx context.Context, r forge.Repo, l string) ([]
 // burst of all, and each rate limit has a pace of its own.
 func TestReadsKeepTheirPaceWithinARound(t *testing.T) {
 	t.Parallel()
-	var source *counted
-	r := newRig(t, func(o *intake.PollerOptions) {
-		clk := &stepped{Fake: o.Clock.(*clock.Fake)}
-		source = &counted{Source: o.Source, clock: clk, at: map[string][]time.Time{}}
-		o.Source, o.Clock, o.RequestsPerMinute = source, clk, 20
-		o.Pool = func(r forge.Repo) string { return r.Owner }
-	})
-	r.repos = nil
-	for i := range 30 {
-		r.repos = append(r.repos, forge.Repo{Owner: []string{"acme", "umbrella"}[i%2], Name: fmt.Sprintf("r%d", i)})
-	}
-	r.round()
-	for owner, at := range source.at {
-		if len(at) != 15*(2+3) {
-			t.Errorf("%s: %d reads", owner, len(at))
+	synctest.Test(t, func(t *testing.T) {
+		var source *counted
+		r := newRig(t, func(o *intake.PollerOptions) {
+			source = &counted{Source: o.Source, at: map[string][]time.Time{}}
+			o.Source, o.Clock, o.RequestsPerMinute = source, clock.Real{}, 20
+			o.Pool = func(r forge.Repo) string { return r.Owner }
+		})
+		r.repos = nil
+		for i := range 30 {
+			r.repos = append(r.repos, forge.Repo{Owner: []string{"acme", "umbrella"}[i%2], Name: fmt.Sprintf("r%d", i)})
 		}
-		for i := range at {
-			if j := i + 20; j < len(at) && at[j].Sub(at[i]) < time.Minute {
-				t.Fatalf("%s: more than 20 reads within %s", owner, at[j].Sub(at[i]))
+		r.round()
+		for owner, at := range source.at {
+			if len(at) != 15*(2+3) {
+				t.Errorf("%s: %d reads", owner, len(at))
+			}
+			for i := range at {
+				if j := i + 20; j < len(at) && at[j].Sub(at[i]) < time.Minute {
+					t.Fatalf("%s: more than 20 reads within %s", owner, at[j].Sub(at[i]))
+				}
 			}
 		}
-	}
+	})
 }
 
 // A repository that hangs keeps nobody waiting, not even for the next round.
