@@ -96,6 +96,7 @@ func (s *shell) printBot(b scenario.Bot) {
 	} else {
 		fmt.Fprintf(s.Out, "token           %s\n", b.Token)
 	}
+	fmt.Fprintf(s.Out, "people's tokens POST %s/_world/token?login=NAME\n", strings.TrimSuffix(b.APIURL, "/api/v3/"))
 	fmt.Fprintf(s.Out, "webhook secret  %s\nmodel           %s on Anthropic's wire, %s/v1 on OpenAI's; key %s\n\n",
 		b.WebhookSecret, b.ModelURL, b.ModelURL, b.ModelKey)
 	if b.App == nil {

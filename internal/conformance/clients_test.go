@@ -157,8 +157,8 @@ func TestGH(t *testing.T) {
 		missing(t, fmt.Errorf("gh is not here: %w", err))
 	}
 	w, base := world(t)
-	env := append(os.Environ(), "GH_HOST="+strings.Split(strings.TrimPrefix(base, "http://"), "/")[0], "GH_ENTERPRISE_TOKEN="+token,
-		"GH_CONFIG_DIR="+t.TempDir(), "GH_NO_UPDATE_NOTIFIER=1", "NO_COLOR=1", "NO_PROXY=127.0.0.1")
+	env := []string{"PATH=" + os.Getenv("PATH"), "HOME=" + t.TempDir(), "GH_HOST=" + strings.Split(strings.TrimPrefix(base, "http://"), "/")[0], "GH_ENTERPRISE_TOKEN=" + token,
+		"GH_CONFIG_DIR=" + t.TempDir(), "GH_NO_UPDATE_NOTIFIER=1", "NO_COLOR=1", "NO_PROXY=127.0.0.1"}
 	api := func(path string, args ...string) string {
 		t.Helper()
 		cmd := exec.CommandContext(t.Context(), gh, append([]string{"api", base + "/api/v3" + path}, args...)...)

@@ -63,7 +63,8 @@ func TestAsGitHubDescribes(t *testing.T) {
 	suite, played := filepath.Join(t.TempDir(), "suite.jsonl"), filepath.Join(t.TempDir(), "scenarios.jsonl")
 	// Its tests call each operation and make each event at least once.
 	cmd := exec.CommandContext(t.Context(), "go", "test", "-count=1", "./internal/mockworld")
-	cmd.Dir, cmd.Env = filepath.Join("..", ".."), append(os.Environ(), exchanges+"="+suite)
+	cmd.Dir = filepath.Join("..", "..")
+	cmd.Env = append(cmd.Environ(), exchanges+"="+suite)
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("the tests of mockworld: %v: %s", err, out)
 	}

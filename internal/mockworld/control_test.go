@@ -37,7 +37,12 @@ func TestControlFromAnotherProcess(t *testing.T) {
 	s.want(400, "POST", at+"redeliver?id=1", "", nil)
 	s.want(400, "POST", at+"release?name=x", "", nil)
 	s.want(404, "GET", at+"else", "", nil)
-	if n := len(s.Requests()); n != 1 {
-		t.Errorf("requests logged: %d, want 1", n)
+	s.want(400, "POST", at+"token?login=nobody", "", nil)
+	token, _ := s.want(200, "POST", at+"token?login=ann", "", nil).obj()["token"].(string)
+	if got := s.want(200, "GET", "/user", token, nil).obj()["login"]; got != "ann" {
+		t.Errorf("whose token: %v", got)
+	}
+	if n := len(s.Requests()); n != 2 {
+		t.Errorf("requests logged: %d, want 2", n)
 	}
 }
