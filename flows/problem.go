@@ -3,7 +3,9 @@ package flows
 import (
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
+	"unicode"
 
 	"github.com/pipelinebot/pipelinebot/internal/strictyaml"
 )
@@ -33,6 +35,24 @@ func (p Problem) String() string {
 	b.WriteString(p.Msg)
 	if p.Hint != "" {
 		fmt.Fprintf(&b, " (%s)", p.Hint)
+	}
+	return oneLine(b.String())
+}
+
+// oneLine writes control characters out: names come from files, and none must
+// be able to look like a line of ours.
+func oneLine(s string) string {
+	if !strings.ContainsFunc(s, unicode.IsControl) {
+		return s
+	}
+	var b strings.Builder
+	for _, r := range s {
+		if unicode.IsControl(r) {
+			quoted := strconv.QuoteRune(r)
+			b.WriteString(quoted[1 : len(quoted)-1])
+			continue
+		}
+		b.WriteRune(r)
 	}
 	return b.String()
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"unicode"
 
 	"github.com/google/go-cmp/cmp"
 )
@@ -66,20 +67,39 @@ func TestLimitsOfAFile(t *testing.T) {
 		fmt.Fprintf(&nodes, "  - {id: n%d, kind: sink}\n", i)
 	}
 	for name, tc := range map[string]struct{ src, code string }{
-		"size":   {base + "#" + strings.Repeat("x", maxFile), "too-large"},
-		"depth":  {base + "limits: " + strings.Repeat("[", 30) + strings.Repeat("]", 30) + "\n", "too-deep"},
-		"fields": {strings.Replace(base, "state:\n", "state:\n"+fields.String(), 1), "too-large"},
-		"nodes":  {strings.Replace(base, "nodes:\n", "nodes:\n"+nodes.String(), 1), "too-large"},
-		"key":    {base + strings.Repeat("k", 200) + ": 1\n", "too-large"},
-		"empty":  {"", "no-nodes"},
-		"binary": {"\x00\x01", "yaml-syntax"},
-		"list":   {"- a", "bad-value"},
-		"null":   {"null", "bad-value"},
-		"bomb":   {"a: &a [x]\nb: &b [*a, *a]\nc: [*b, *b]\n", "yaml-feature"},
+		"size":            {base + "#" + strings.Repeat("x", maxFile), "too-large"},
+		"depth":           {base + "limits: " + strings.Repeat("[", 30) + strings.Repeat("]", 30) + "\n", "too-deep"},
+		"fields":          {strings.Replace(base, "state:\n", "state:\n"+fields.String(), 1), "too-large"},
+		"nodes":           {strings.Replace(base, "nodes:\n", "nodes:\n"+nodes.String(), 1), "too-large"},
+		"key":             {base + strings.Repeat("k", 200) + ": 1\n", "too-large"},
+		"list of many":    {base + "finally: [" + strings.Repeat("x, ", maxEntries) + "x]\n", "too-large"},
+		"mapping of many": {base + "flows: {" + strings.Repeat("x: {}, ", maxEntries) + "x: {}}\n", "too-large"},
+		"empty":           {"", "no-nodes"},
+		"binary":          {"\x00\x01", "yaml-syntax"},
+		"list":            {"- a", "bad-value"},
+		"null":            {"null", "bad-value"},
+		"bomb":            {"a: &a [x]\nb: &b [*a, *a]\nc: [*b, *b]\n", "yaml-feature"},
 	} {
 		f, problems := Load("x.yaml", []byte(tc.src), testRegistry(t))
 		if f != nil || len(problems) == 0 || !strings.Contains(strings.Join(problems.Codes(), " "), tc.code) {
 			t.Errorf("%s: %v, want %s", name, problems.Codes(), tc.code)
+		}
+		if strings.HasSuffix(name, "of many") && len(problems) != 1 {
+			t.Errorf("%s: %d problems, want one", name, len(problems))
+		}
+	}
+}
+
+// A problem is one line, whatever names it has to say.
+func TestProblemsAreLines(t *testing.T) {
+	t.Parallel()
+	_, problems := Load("odd\nname.yaml", []byte("\"x\\nfake.yaml:1:1: fine\": 1\nname: \"a\\eb\"\n"), testRegistry(t))
+	if len(problems) == 0 {
+		t.Fatal("no problems")
+	}
+	for _, p := range problems {
+		if s := p.String(); strings.ContainsFunc(s, unicode.IsControl) {
+			t.Errorf("%q", s)
 		}
 	}
 }

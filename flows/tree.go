@@ -19,6 +19,9 @@ const (
 	maxNodes      = 200
 	maxEdges      = 1000
 	maxKeys       = 200
+	// maxEntries bounds every list and mapping: what looks through them need
+	// not be quick with tens of thousands.
+	maxEntries = 2000
 )
 
 // reader turns a YAML tree into values and collects what is wrong with it.
@@ -106,7 +109,7 @@ func (r *reader) inspectFlow(n *yaml.Node, level int) {
 	if n.Kind == yaml.MappingNode {
 		for i := 0; i+1 < len(n.Content); i += 2 {
 			within := n.Content[i+1]
-			if n.Content[i].Value != "flows" || within.Kind != yaml.MappingNode || within.Anchor != "" {
+			if n.Content[i].Value != "flows" || within.Kind != yaml.MappingNode || within.Anchor != "" || entries(within) > maxEntries {
 				continue
 			}
 			for j := 0; j+1 < len(within.Content); j += 2 {
@@ -126,12 +129,23 @@ func (r *reader) inspectFlow(n *yaml.Node, level int) {
 	r.inspect(n, 1)
 }
 
+// entries is how many a list or a mapping has.
+func entries(n *yaml.Node) int {
+	if n.Kind == yaml.MappingNode {
+		return len(n.Content) / 2
+	}
+	return len(n.Content)
+}
+
 func (r *reader) inspect(n *yaml.Node, depth int) {
 	if depth > maxDepth {
 		r.add(at(n, ""), "too-deep", "", "nested deeper than %d levels", maxDepth)
 		return
 	}
 	switch {
+	case entries(n) > maxEntries:
+		r.add(at(n, ""), "too-large", "", "a list or mapping has %d entries, the limit is %d", entries(n), maxEntries)
+		return
 	case n.Kind == yaml.AliasNode:
 		r.add(at(n, ""), "yaml-feature", "write the value out", "the alias *%s is refused", n.Value)
 		return

@@ -185,7 +185,7 @@ func (m mapping) integer(key string, least int64) int64 {
 		return 0
 	}
 	v, err := strconv.ParseInt(n.Value, 10, 64)
-	if n.Kind != yaml.ScalarNode || n.ShortTag() != "!!int" || err != nil || v > math.MaxInt32*1000 {
+	if !decimal(n) || err != nil || v > math.MaxInt32*1000 {
 		m.bad(key, "must be a whole number")
 		return 0
 	}
@@ -196,10 +196,18 @@ func (m mapping) integer(key string, least int64) int64 {
 	return v
 }
 
+// decimal tells whole numbers written as people write them. YAML reads 010 as
+// eight and 0x10 as sixteen.
+func decimal(n *yaml.Node) bool {
+	digits := strings.TrimLeft(n.Value, "+-")
+	return n.Kind == yaml.ScalarNode && n.ShortTag() == "!!int" && strings.Trim(digits, "0123456789") == "" &&
+		(digits == "0" || !strings.HasPrefix(digits, "0"))
+}
+
 // positive reads a limit: zero is not "unlimited" and not useful.
 func (m mapping) positive(key string) int64 {
 	v := m.integer(key, math.MinInt64)
-	if n := m.value(key); n != nil && v <= 0 && n.ShortTag() == "!!int" {
+	if n := m.value(key); n != nil && v <= 0 && decimal(n) {
 		m.add(m.where(key), "budget-not-positive", "leave it out for no limit", "%s of %s is %s", key, m.what, n.Value)
 		return 0
 	}

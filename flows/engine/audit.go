@@ -2,8 +2,6 @@ package engine
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"maps"
@@ -144,9 +142,3 @@ func auditLive(a *Audit, run checkpoints.Run, live *flows.Flow) {
 }
 
 func short(hash string) string { return hash[:min(len(hash), 12)] }
-
-// hashOf is the hash of a definition.
-func hashOf(definition []byte) string {
-	sum := sha256.Sum256(definition)
-	return hex.EncodeToString(sum[:])
-}

@@ -23,10 +23,10 @@ func TestStopFitsAFullState(t *testing.T) {
 	src = strings.Replace(src, "tags, ref, result]}", "tags, ref, result, big]}", 1)
 	full := 0
 	for size := 65_350; size < 65_500; size++ {
-		stop := action(func(context.Context, flows.Call) (flows.Result, error) {
+		stop := func(context.Context, flows.Call) (flows.Result, error) {
 			big := json.RawMessage(`{"x":"` + strings.Repeat("x", size) + `"}`)
 			return flows.Result{Delta: flows.Delta{"big": big, "result": "ok"}, Stop: &flows.Stop{Code: "enough", Reason: "<because>"}}, nil
-		})
+		}
 		w := newWorld(t, map[string]action{"a": stop})
 		w.hooks.KillSwitch = func(_ context.Context, r checkpoints.Run) (bool, string, error) {
 			return r.Next == "done", "not yet", nil

@@ -30,6 +30,7 @@ import (
 	"github.com/pipelinebot/pipelinebot/internal/secret"
 	"github.com/pipelinebot/pipelinebot/internal/worker"
 	"github.com/pipelinebot/pipelinebot/labels"
+	"github.com/pipelinebot/pipelinebot/phases/tree"
 )
 
 // Options are what New needs beside the configuration.
@@ -61,6 +62,7 @@ type App struct {
 	forge    *gh.Client
 	worker   *worker.Worker
 	engine   *engine.Engine
+	trees    *tree.Trees
 	dispatch *dispatch.Dispatcher
 	reporter *report.Reporter
 	sandbox  string
@@ -140,7 +142,7 @@ func (a *App) assemble() error {
 		Reporter: a.reporter, Policy: a.cfg.Policy, Breaker: breaks,
 		Owner: fmt.Sprintf("pid-%d", os.Getpid()), Lease: leaseTime, Ended: a.ended,
 	})
-	a.engine = eng
+	a.engine, a.trees = eng, tools.trees
 	a.dispatch = dispatch.New(dispatch.Options{
 		Forge: a.forge, Store: a.store, Starts: starts, Flows: runFlows{reg, eng}, Interrupter: a.worker, Clock: a.clock, Log: a.Log,
 		Machine: labels.Machine{Names: a.cfg.Labels, Policy: a.cfg.Policy}, AllowedBots: a.cfg.AllowedBots,

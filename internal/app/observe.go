@@ -64,6 +64,9 @@ func (a *App) onNode(ctx context.Context, ev engine.NodeEvent) {
 	}
 }
 
+// releaseTime bounds the removal of a worktree.
+const releaseTime = time.Minute
+
 const (
 	// liveEvery is how often the status comment of a run at work is brought up
 	// to date at most, liveGap how far apart those of all runs are: 30 a
@@ -75,7 +78,14 @@ const (
 // live keeps status comments up to date until ctx ends.
 func (a *App) live(ctx context.Context) { a.reporter.Live(ctx, a.clock, a.Log, liveEvery, liveGap) }
 
+// ended gives up the worktree of a run that is over: flows of users' own need
+// not do so themselves.
 func (a *App) ended(run checkpoints.Run, status checkpoints.Status) {
+	ctx, cancel := context.WithTimeout(context.Background(), releaseTime)
+	defer cancel()
+	if err := a.trees.Release(ctx, run.ID); err != nil {
+		a.Log.WarnContext(ctx, "the worktree of a run that is over is left on the disk", "run", run.ID, "error", err)
+	}
 	if a.Observer != nil {
 		a.Observer.RunEnded(run, status)
 	}

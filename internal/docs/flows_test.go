@@ -407,13 +407,13 @@ func TestGuideSaysWhatResultsDo(t *testing.T) {
 			t.Errorf("%s of an implement flow leads to %s", own, say(got))
 		}
 	}
-	for result, kept := range map[string]bool{"needs_human": true, "no_progress": true, "declined": false, "changed": false, "pr_opened": false} {
-		if got := delivery.WorthSaving(&flows.Ended{How: "sink", Result: result}); got != kept {
+	for result, kept := range map[string]bool{"needs_human": true, "no_progress": true, "declined": true, "changed": true, "pr_opened": false} {
+		if got := delivery.WorthSaving(&flows.Ended{How: "sink", Result: result}, 0); got != kept {
 			t.Errorf("work of a flow that ends with %s is saved: %t", result, got)
 		}
 	}
 	for _, how := range []string{"error", "halted", "cancelled"} {
-		if !delivery.WorthSaving(&flows.Ended{How: how}) {
+		if !delivery.WorthSaving(&flows.Ended{How: how}, 0) {
 			t.Errorf("work of a flow that is %s is not saved", how)
 		}
 	}

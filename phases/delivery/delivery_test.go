@@ -12,19 +12,23 @@ func TestWorthSaving(t *testing.T) {
 	t.Parallel()
 	for _, tc := range []struct {
 		ended *flows.Ended
+		pr    int
 		want  bool
 	}{
-		{nil, false},
-		{&flows.Ended{How: "halted"}, true},
-		{&flows.Ended{How: "cancelled"}, true},
-		{&flows.Ended{How: "error"}, true},
-		{&flows.Ended{How: "sink", Result: "needs_human"}, true},
-		{&flows.Ended{How: "sink", Result: "no_progress"}, true},
-		{&flows.Ended{How: "sink", Result: "pr_opened"}, false},
-		{&flows.Ended{How: "sink", Result: "merged"}, false},
-		{&flows.Ended{How: "sink", Result: "empty"}, false},
+		{nil, 0, false},
+		{&flows.Ended{How: "halted"}, 0, true},
+		{&flows.Ended{How: "cancelled"}, 0, true},
+		{&flows.Ended{How: "error"}, 0, true},
+		{&flows.Ended{How: "sink", Result: "needs_human"}, 0, true},
+		{&flows.Ended{How: "sink", Result: "no_progress"}, 0, true},
+		{&flows.Ended{How: "sink", Result: "pr_opened"}, 0, false},
+		{&flows.Ended{How: "sink", Result: "merged"}, 0, false},
+		{&flows.Ended{How: "sink", Result: "empty"}, 0, false},
+		{&flows.Ended{How: "sink", Result: "changed"}, 0, true},
+		{&flows.Ended{How: "sink", Result: "changed"}, 9, false},
+		{&flows.Ended{How: "sink", Result: "needs_human"}, 9, true},
 	} {
-		if got := delivery.WorthSaving(tc.ended); got != tc.want {
+		if got := delivery.WorthSaving(tc.ended, tc.pr); got != tc.want {
 			t.Errorf("delivery.WorthSaving(%+v) = %t", tc.ended, got)
 		}
 	}

@@ -32,7 +32,7 @@ func (k Keeper) Action(name, baseKey string) flows.Action {
 		Name: name, Version: "1", Effects: true, Reads: []string{}, Writes: []string{},
 		Run: func(ctx context.Context, c flows.Call) (flows.Result, error) {
 			note, err := "", error(nil)
-			if WorthSaving(c.Ended) {
+			if WorthSaving(c.Ended, c.In.Int("pr")) {
 				note, err = k.save(ctx, c, c.In.Str(baseKey))
 			}
 			return flows.Result{Note: note}, errors.Join(err, k.Trees.Release(ctx, c.Run.ID))
@@ -40,15 +40,23 @@ func (k Keeper) Action(name, baseKey string) flows.Action {
 	}
 }
 
-// WorthSaving is false when the work is published, settled or nothing.
-func WorthSaving(e *flows.Ended) bool {
-	if e == nil {
+// WorthSaving is false when the work is published, settled or nothing. A
+// result in a flow's own words is none of these, unless there is a pull
+// request; pr is its number, 0 for none.
+func WorthSaving(e *flows.Ended, pr int) bool {
+	switch {
+	case e == nil:
 		return false
-	}
-	if e.How != "sink" {
+	case e.How != "sink":
 		return true
 	}
-	return e.Result == "needs_human" || e.Result == "no_progress"
+	switch e.Result {
+	case "needs_human", "no_progress":
+		return true
+	case "pr_opened", "approved", "changes_requested", "merged", "closed", "empty":
+		return false
+	}
+	return pr == 0
 }
 
 func (k Keeper) save(ctx context.Context, c flows.Call, base string) (string, error) {
