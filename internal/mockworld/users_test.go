@@ -176,6 +176,42 @@ func TestSuspendedInstallation(t *testing.T) {
 	s.noViolations()
 }
 
+// TestWhatIsGoneIsNull looks at what deleted accounts leave behind, and at
+// what was never written.
+func TestWhatIsGoneIsNull(t *testing.T) {
+	t.Parallel()
+	s, _ := hooked(t)
+	n, err := s.AddIssue(mockworld.IssueSpec{Repo: "acme/shop", Author: "rita", Title: "One", NoBody: true, Labels: []string{"bug"}})
+	must(t, err)
+	_, err = s.Comment("acme/shop", n, "rita", "Mine.")
+	must(t, err)
+	_, err = s.PushCommit("acme/shop", mockworld.CommitSpec{Actor: "ann", Branch: "topic", Files: map[string]string{"new.txt": "1\n"}})
+	must(t, err)
+	pr, err := s.OpenPull(mockworld.PullSpec{Repo: "acme/shop", Author: "rita", Title: "Two", Head: "topic"})
+	must(t, err)
+	must(t, s.Label("acme/shop", pr, "bob", "no description"))
+	_, err = s.SubmitReview("acme/shop", pr, mockworld.ReviewSpec{Actor: "rita", Event: "COMMENT", Body: "Well."})
+	must(t, err)
+	must(t, s.DeleteUser("rita"))
+	id, err := s.Comment("acme/shop", n, "ann", "Who was that?")
+	must(t, err)
+	must(t, s.EditComment("acme/shop", id, "ann", "Who was it?"))
+	must(t, s.DeleteComment("acme/shop", id, "ann"))
+	_, err = s.Comment("acme/shop", pr, "ann", "And this?")
+	must(t, err)
+	must(t, s.CloseIssue("acme/shop", n, "ann", ""))
+	if got := s.want(200, "GET", fmt.Sprintf("/repos/acme/shop/issues/%d", n), "", nil).obj(); got["user"] != nil || got["body"] != nil {
+		t.Errorf("issue: user %v, body %v", got["user"], got["body"])
+	}
+	issue, pull := fmt.Sprintf("/repos/acme/shop/issues/%d", n), fmt.Sprintf("/repos/acme/shop/pulls/%d", pr)
+	for _, path := range []string{"/repos/acme/shop/issues?state=all", "/repos/acme/shop/pulls", pull, pull + "/reviews", issue + "/comments", issue + "/events",
+		issue + "/timeline", "/repos/acme/shop/issues/events", "/repos/acme/shop/issues/comments", "/search/issues?q=repo:acme/shop"} {
+		s.want(200, "GET", path, "tok-ann", nil)
+	}
+	s.settle(0)
+	s.noViolations()
+}
+
 // TestWebhooksOfTheRepository makes those events that happen to a repository
 // and to who may act in it.
 func TestWebhooksOfTheRepository(t *testing.T) {

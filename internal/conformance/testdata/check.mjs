@@ -61,6 +61,8 @@ function complain(where, what, sample) {
   violations.set(key, v)
 }
 
+const at = (doc, ref) => ref.split('/').slice(1).reduce((o, k) => o?.[decodeURIComponent(k).replaceAll('~1', '/').replaceAll('~0', '~')], doc)
+
 // corrected mends the description where it contradicts itself or what GitHub
 // documents elsewhere. One that is no longer needed is a violation, so that
 // the list stays true.
@@ -87,6 +89,36 @@ correct('the body of an issue that has none is null, found by a search or not', 
   const body = rest.components.schemas['issue-search-result-item'].properties.body
   if (body.nullable || !rest.components.schemas.issue.properties.body.nullable) return false
   return (body.nullable = true)
+})
+correct('the author of a pull request whose account is gone is null, by itself as in a list', () => {
+  const simple = '#/components/schemas/nullable-simple-user'
+  const user = rest.components.schemas['pull-request'].properties.user
+  if (user.$ref === simple || rest.components.schemas['pull-request-simple'].properties.user.$ref !== simple) return false
+  return (user.$ref = simple)
+})
+correct('a label without description has null, on a pull request of a list as everywhere else', () => {
+  const description = rest.components.schemas['pull-request-simple'].properties.labels.items.properties.description
+  if (description.nullable || !rest.components.schemas.label.properties.description.nullable) return false
+  return (description.nullable = true)
+})
+correct('the author of an issue whose account is gone is null, in the webhook of one action as of another', () => {
+  let changed = 0
+  for (const key of Object.keys(hooks.webhooks).filter((k) => /^issue(s|-comment)-/.test(k))) {
+    const open = [hooks.webhooks[key].post.requestBody.content['application/json'].schema]
+    const users = []
+    for (let x; (x = open.pop());) {
+      if (x.$ref) open.push(at(hooks, x.$ref.slice(1)))
+      open.push(...(x.allOf ?? []))
+      if (x.properties?.issue) open.push(x.properties.issue)
+      if (x.properties?.user && !x.properties.issue) users.push(x.properties.user)
+    }
+    for (const u of users) {
+      if (u.type !== 'object') continue
+      u.type = ['object', 'null']
+      changed++
+    }
+  }
+  return changed > 0
 })
 const restSchema = compiler('rest', rest, true)
 const hookSchema = compiler('hooks', hooks, false)
@@ -119,7 +151,6 @@ const undescribed = [
   [/\/events 200:.* has state_reason$/, 'of a closed event, as on the timeline'],
 ]
 
-const at = (doc, ref) => ref.split('/').slice(1).reduce((o, k) => o?.[decodeURIComponent(k).replaceAll('~1', '/').replaceAll('~0', '~')], doc)
 
 // strange lists the fields of a value that no alternative of its schema
 // names. Where a schema names none or opens itself, all are welcome.
