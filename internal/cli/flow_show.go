@@ -2,6 +2,8 @@ package cli
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"path/filepath"
@@ -42,6 +44,10 @@ func (s *flowShell) showCommand() *cobra.Command {
 					got, err := findRun(c.Context(), r, run)
 					if err != nil {
 						return err
+					}
+					if sum := sha256.Sum256(got.Definition); hex.EncodeToString(sum[:]) != got.DefinitionHash {
+						return said("what run %s has frozen is not what it was started with: its sha256 is %x and should be %s; see pipelinebot runs audit %s",
+							got.ID, sum, got.DefinitionHash, got.ID)
 					}
 					return s.showFrozen(got.Definition, canonical)
 				})
