@@ -29,6 +29,8 @@ func bot() forge.Actor { return forge.Actor{ID: 1, Login: "pipe[bot]", Bot: true
 
 // fakeForge keeps the comments of one issue. fail makes a method fail.
 type fakeForge struct {
+	mu sync.Mutex // Live works beside the test
+
 	comments []forge.Comment
 	pulls    map[int]forge.Pull
 	fail     map[string]error
@@ -39,11 +41,15 @@ type fakeForge struct {
 func (f *fakeForge) Self(context.Context) (forge.Actor, error) { return bot(), f.fail["Self"] }
 
 func (f *fakeForge) Comments(context.Context, forge.Ref) ([]forge.Comment, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
 	f.calls = append(f.calls, "list")
 	return f.comments, f.fail["Comments"]
 }
 
 func (f *fakeForge) AddComment(_ context.Context, _ forge.Ref, body string) (forge.Comment, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
 	f.calls = append(f.calls, "add")
 	if err := f.fail["AddComment"]; err != nil {
 		return forge.Comment{}, err
@@ -56,6 +62,8 @@ func (f *fakeForge) AddComment(_ context.Context, _ forge.Ref, body string) (for
 }
 
 func (f *fakeForge) EditComment(_ context.Context, _ forge.Repo, id int64, body string) (forge.Comment, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
 	f.calls = append(f.calls, fmt.Sprintf("edit %d", id))
 	if err := f.fail["EditComment"]; err != nil {
 		return forge.Comment{}, err
@@ -70,6 +78,8 @@ func (f *fakeForge) EditComment(_ context.Context, _ forge.Repo, id int64, body 
 }
 
 func (f *fakeForge) Pull(_ context.Context, ref forge.Ref) (forge.Pull, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
 	p, ok := f.pulls[ref.Number]
 	if err := f.fail["Pull"]; err != nil {
 		return p, err
@@ -126,6 +136,8 @@ func (w *world) post(run checkpoints.Run, s report.State) {
 // body is the status comment's text; there must be exactly one.
 func (w *world) body() string {
 	w.t.Helper()
+	w.forge.mu.Lock()
+	defer w.forge.mu.Unlock()
 	var found []string
 	for _, c := range w.forge.comments {
 		if c.Author.ID == bot().ID && strings.HasPrefix(c.Body, status.Marker) {
@@ -140,6 +152,8 @@ func (w *world) body() string {
 
 func (w *world) calls(want ...string) {
 	w.t.Helper()
+	w.forge.mu.Lock()
+	defer w.forge.mu.Unlock()
 	if len(want) == 0 && len(w.forge.calls) == 0 {
 		return
 	}
